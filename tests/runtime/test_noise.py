@@ -72,7 +72,7 @@ class Regression:
         ctx = muster.init()
         ctx.wrap(model, optimizer)
         data = TensorDataset(self.x, self.y)
-        ctx.data(data, global_batch=(64, 65), epochs=20, micro_batch=micro)
+        ctx.data(data, global_batch=(64, 65), epochs=40, micro_batch=micro)
         for batch in ctx.steps():
             optimizer.zero_grad()
             for x, y in ctx.parts(batch):

@@ -13,8 +13,9 @@ from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.ballot import MemberStatus, Vote
 from muster.split.goodput import efficiency, gain
 
-SMOOTHED = 10
-"""Measurements over which signal and spread are averaged: one from two workers is off by a third."""
+SMOOTHED = 20
+"""Measurements over which signal and spread are averaged: where noise is four times the signal, one
+from two workers is off by half of it, and the mean of twenty by a tenth."""
 ENOUGH = 3
 """Measurements before the noise counts as known."""
 MOST_NOISE = 1e9

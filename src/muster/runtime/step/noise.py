@@ -8,6 +8,7 @@ whose backward pass is done by itself in a step of 32.
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,27 +29,42 @@ class NoiseProbe:
         self.active = False
         """Whether this step is measured."""
         self._squares: list[Tensor] = []
-        self._part: tuple[float, int] | None = None
+        self._part: list[tuple[Any, Tensor]] = []
+        """Parameters, and their gradients of the first rows."""
+        self._rows = 0
+        self._halves = 0.0
+        """Mean square of the gradients of two parts, as in `conclude`; 0: not measured."""
 
     def begin(self, step: int, wanted: bool, alone: bool) -> None:
         """Begin a step; early ones are measured at 1, 2, 4, ... so that something is known soon."""
         every = ALONE if alone else TOGETHER
         self.active = wanted and (step % every == 0 or (step < every and step & (step - 1) == 0))
-        self._squares, self._part = [], None
+        self._squares, self._part, self._halves = [], [], 0.0
 
     def take(self, gradient: Tensor) -> None:
         """Take a worker's own gradient before it is summed."""
         self._squares.append(square(gradient))
 
-    def take_part(self, parameters: Iterable[Tensor], rows: int, total: int) -> None:
-        """Take the gradient of the first rows of a single worker's batch."""
-        found = sum(float(square(p.grad)) for p in parameters if p.grad is not None)
-        self._part = found * (total / rows) ** 2, rows
+    def take_part(self, parameters: Iterable[Any], rows: int) -> None:
+        """Put the gradient of the first rows of a single worker's batch aside."""
+        self._part, self._rows = [(p, p.grad) for p in parameters if p.grad is not None], rows
+        for parameter, _ in self._part:
+            parameter.grad = None
+
+    def join_parts(self, total: int) -> None:
+        """Add the gradient of the first rows to that of the others, and compare them."""
+        first = sum(float(square(grad)) for _, grad in self._part)
+        rest = sum(float(square(p.grad)) for p, _ in self._part if p.grad is not None)
+        for parameter, grad in self._part:
+            parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
+        # As if two workers had taken them: see `conclude`.
+        self._halves = first * total / self._rows + rest * total / (total - self._rows)
+        self._part = []
 
     @property
     def has_part(self) -> bool:
-        """Whether the first part of the batch was taken."""
-        return self._part is not None
+        """Whether the first part of the batch was put aside."""
+        return bool(self._part)
 
     def own(self) -> float:
         """Return the squared norm of this worker's part of the sum; 0: not measured."""
@@ -58,8 +74,8 @@ class NoiseProbe:
         """Add what this step shows, given all workers' votes and the summed gradients."""
         workers = [vote for vote in votes if vote.samples]
         total = sum(vote.samples for vote in workers)
-        if self._part is not None:
-            small, few = self._part[0], float(self._part[1])
+        if self._halves:
+            small, few = self._halves, total / 2
         elif len(workers) > 1 and all(vote.square for vote in workers):
             # Weighted by samples, the mean square of k workers is that of total / k samples.
             small = sum(vote.square * total / vote.samples for vote in workers)

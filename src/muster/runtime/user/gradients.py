@@ -276,9 +276,13 @@ class StepGradients:
         return [(losses[:half], True), (losses[half:], False)]
 
     def _probe(self, engine: StepEngine, rows: int) -> None:
-        """Take the gradient of the first part of a single worker's batch."""
-        if self._measures(engine) and rows < self.part.count and not engine.probe.has_part:
-            engine.probe.take_part(engine.buckets.parameters, rows, self.part.total)
+        """Compare the gradient of the first part of a single worker's batch with the others'."""
+        if not self._measures(engine) or rows >= self.part.count:
+            return
+        if not engine.probe.has_part:
+            engine.probe.take_part(engine.buckets.parameters, rows)
+        elif not self._more:
+            engine.probe.join_parts(self.part.total)
 
     def _measures(self, engine: StepEngine) -> bool:
         crew = engine.crew
