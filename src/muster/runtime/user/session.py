@@ -587,7 +587,9 @@ class Session(BatchStatus):
         engine.before_leaving, engine.agreement.tell = self._saving.release, say
         steps = self._length if self._until is None else 0
         limits = self._limits.own, self._limits.largest if self._limits.free else 0
-        engine.link.send(Captured(self.settings.task, asdict(context), steps, *limits))
+        # A model in parts is gathered block by block, which no plan of the daemon describes.
+        shape = asdict(context) | ({"in_parts": True} if isinstance(state, ShardedState) else {})
+        engine.link.send(Captured(self.settings.task, shape, steps, *limits))
         return engine
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
