@@ -9,6 +9,7 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.model.placement import Placement, Slot
 from muster.model.pool import PoolTree
+from muster.model.slowdowns import Slowdowns
 
 
 class Phase(StrEnum):
@@ -98,6 +99,8 @@ class View:
     """What is believed about live jobs; others are unknown."""
     names: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     """Live jobs' numbers by full name, to resolve user input and keep a user's names unique."""
+    slowdowns: Slowdowns = field(default_factory=Slowdowns)
+    """What is believed about neighbours."""
 
     def __post_init__(self) -> None:
         # Views stored before names were per user have them without the user.
