@@ -38,10 +38,9 @@ class Prices:
     def _work_out(self, job: int, node: str, bits: int, tenants: Tenants) -> float:
         cluster = self._neighbourhood.cluster
         kind = cluster.configuration_of(cluster.node(node))
+        tenants = {other: theirs for other, theirs in tenants.items() if other != job}
         own, caused = 0.0, 0.0
         for other, theirs in tenants.items():
-            if other == job:
-                continue
             common = common_on(kind, bits, theirs)
             own = max(own, self.slowdowns.beside(common, job, other))
             more = self.slowdowns.beside(common, other, job) - self._worst(kind, other, tenants)

@@ -56,6 +56,8 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     if job.status not in OVER and (job.code or job.reason):
         yield "why", ": ".join(filter(None, (job.code, job.reason)))
     yield "progress", _progress(job)
+    if job.slowed is not None:
+        yield "slowed", f"by {job.slowed:.0%} beside job {job.beside}"
     curve = sparkline([value for _, value in detail.losses])
     if curve:
         yield "loss", f"{curve}  {detail.losses[0][1]:.4g} to {detail.losses[-1][1]:.4g}"

@@ -228,10 +228,20 @@ def _mean(compared: list[_Compared], toward: float, weight: float) -> float:
     """Return the mean excess without outliers, shrunk toward a value."""
     if not compared:
         return toward
-    middle = median(each.excess for each in compared)
+    middle = _middle(compared)
     low, high = middle - OUTLIER, middle + OUTLIER
     total = sum(each.weight * min(high, max(low, each.excess)) for each in compared)
     return (total + weight * toward) / (sum(each.weight for each in compared) + weight)
+
+
+def _middle(compared: list[_Compared]) -> float:
+    """Return the median excess by weight."""
+    passed, half = 0.0, sum(each.weight for each in compared) / 2
+    for each in sorted(compared, key=lambda each: each.excess):
+        passed += each.weight
+        if passed >= half:
+            break
+    return each.excess
 
 
 def _longer(excess: float) -> float:
