@@ -136,7 +136,7 @@ def test_lies_by_ten_are_corrected_after_as_many_truths_as_outvote_them(
 def test_whatever_is_reported_a_neighbour_costs_between_nothing_and_four_times(
     reports: list[tuple[str, Common | None, float]],
 ) -> None:
-    found = told(met(kind, c and Rival(c, LOUD), step) for kind, c, step in reports)
+    found = told(met(kind, Rival(c, LOUD) if c else None, step) for kind, c, step in reports)
     for common in Common:
         for own in "abc":
             assert 0.0 <= beside(found, common, own, LOUD) <= 3.0 + 1e-9
