@@ -47,6 +47,8 @@ class MemberPlan:
     """Initial samples of each worker; empty: equal."""
     balance: bool = True
     """Whether shares of the batch follow the workers' speeds."""
+    shares: tuple[float, ...] = ()
+    """Parts of the parameters by rank (sum 1), as decided for these members; empty: from the links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,10 @@ class Changed:
     """Tasks found lost."""
     sync: str = ""
     """How gradients are synchronised, for people."""
+    way: str = ""
+    """The same as a word: "ring", "nccl", "sharded", "dedicated" or "none"; empty: another way."""
+    shares: tuple[float, ...] = ()
+    """Parts of the parameters by rank; empty: nobody owns any."""
 
 
 @dataclass(frozen=True, slots=True)

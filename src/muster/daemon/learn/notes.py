@@ -9,10 +9,10 @@ from muster.perf.history.neighbours import Encounter, Rival
 from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
-SHOWN, CARRIED, PROGRESS, MET = "shown", "carried", "progress", "met"
+SHOWN, CARRIED, PROGRESS, SHAPE, MET = "shown", "carried", "progress", "shape", "met"
 """Kinds of notes: measured steps and ends by application, transfers by class of link, progress by job
-number, steps beside neighbours by setting."""
-KINDS = (SHOWN, CARRIED, PROGRESS, MET)
+number, captured models by fingerprint, steps beside neighbours by setting."""
+KINDS = (SHOWN, CARRIED, PROGRESS, SHAPE, MET)
 
 
 class Kin(msgspec.Struct, frozen=True):

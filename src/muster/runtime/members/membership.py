@@ -596,5 +596,5 @@ class Membership:
     def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
         crew, step = self._crew(), self.state.position.step
         pause = time.monotonic() - began
-        change = (crew.formation, step, crew.tasks, pause, cause, lost, crew.choice.words)
+        change = (crew.formation, step, crew.tasks, pause, cause, lost, *crew.choice.told)
         self.link.send(Changed(self.settings.task, *change))

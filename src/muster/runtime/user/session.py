@@ -568,7 +568,9 @@ class Session:
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving, engine.agreement.tell = self._saving.release, say
         steps = self._length if self._until is None else 0
-        engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
+        # A model in parts is gathered block by block, which no plan of the daemon describes.
+        shape = asdict(context) | ({"in_parts": True} if isinstance(state, ShardedState) else {})
+        engine.link.send(Captured(self.settings.task, shape, steps, feed.batch))
         return engine
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
