@@ -74,6 +74,10 @@ class JobRecord:
     error: str | None = None
     """Why it failed, with the end of the log."""
     exit_code: int | None = None
+    slowed: float | None = None
+    """By how much its steps are longer beside its worst neighbour (0.1: a tenth)."""
+    beside: int | None = None
+    """The number of that neighbour."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from muster.daemon.learn.applications import Applications, fingerprint, for_learner
 from muster.daemon.learn.live import LiveJob, LiveState, note_of_end, note_of_state, state_of
+from muster.daemon.learn.neighbours import NeighbourWatch
 from muster.daemon.learn.notes import (
     PROGRESS,
     SHAPE,
@@ -29,7 +30,9 @@ from muster.daemon.learn.window import Window
 from muster.model.cluster import Cluster
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.outlook import Outlook
+from muster.model.placement import Placement
 from muster.model.plan import Sync
+from muster.model.slowdowns import Slowdowns
 from muster.model.view import View
 from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
@@ -76,6 +79,9 @@ class Beliefs:
         """The latest time that was passed in."""
         self._applications = Applications()
         self._transfers, self._learn_links = Transfers(cluster), learn_links
+        self._neighbours = NeighbourWatch()
+        self._kinds: dict[int, tuple[Job, int, str]] = {}
+        """Kinds of jobs that have not run, with what they depend on."""
         self._shapes = Shapes()
         self._notes: list[Note] = []
         self._noted: dict[tuple[object, ...], float] = {}
@@ -144,6 +150,11 @@ class Beliefs:
         self._shapes.placed(job.number)
         self._note_progress(live)
 
+    def seat(self, job: Job, placement: Placement | None, cluster: Cluster, now: float) -> None:
+        """Set whose neighbour the job is from now on, None for nobody's."""
+        kind = self._kin(self._of(job)).application if placement is not None else ""
+        self._begin_windows(self._neighbours.place(job.number, kind, placement, cluster, now))
+
     def ended(self, job: Job, now: float, succeeded: bool) -> None:
         """Learn from a job that has ended, then forget it."""
         live = self._of(job)
@@ -156,6 +167,7 @@ class Beliefs:
             self._notes.append(note_of(ending, now))
         self._learner.forget(told)
         self._transfers.place(job.number, {})
+        self._begin_windows(self._neighbours.leave(job.number))
         self._shapes.forget(job.number)
         del self._live[job.number]
 
@@ -166,7 +178,9 @@ class Beliefs:
         live = self._live.get(job)
         if live is None or not (live.track.reported or live.track.shape):
             return None
-        return live.track.progress(self._now if now is None else now)
+        progress = live.track.progress(self._now if now is None else now)
+        slowed, beside = self._neighbours.worst(job, live.held) or (0.0, 0)
+        return replace(progress, slowed=slowed, beside=beside)
 
     def losses(self, job: int, most: int = 200) -> tuple[tuple[int, float], ...]:
         """Return at most this many steps with their losses."""
@@ -191,6 +205,21 @@ class Beliefs:
             found[number] = kept[2]
         return found
 
+    def slowdowns(self, view: View) -> Slowdowns:
+        """Return what is believed about neighbours."""
+        if not self._neighbours.knows_kinds:
+            return self._neighbours.slowdowns({})
+        before, self._kinds = self._kinds, {}
+        version = self._applications.version
+        for number, state in view.jobs.items():
+            kept = before.get(number)
+            if kept is None or kept[0] is not state.job or kept[1] != version:
+                live = self._live.get(number)
+                kin = self._kin(live) if live else self._applications.kin(state.job)
+                kept = state.job, version, kin.application
+            self._kinds[number] = kept
+        return self._neighbours.slowdowns({number: kept[2] for number, kept in self._kinds.items()})
+
     def finish(self, job: int, view: View, now: float) -> float | None:
         """Predict when a job ends; None if it does not run, or nothing says how long it is.
 
@@ -210,11 +239,12 @@ class Beliefs:
         return now + outlook.left / rate if rate > 0 and outlook.left > 0 else None
 
     def inform(self, view: View, now: float) -> View:
-        """Return the view with what trainings look like and what all jobs have measured."""
+        """Return the view with what trainings look like, and what is known of links and neighbours."""
         marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
         self._now, links = now, self.links()
         knowledge = self._shapes.knowledge(links, now)
-        told = replace(view, shapes=self._shapes.of(marks), knowledge=knowledge)
+        shapes, slowdowns = self._shapes.of(marks), self.slowdowns(view)
+        told = replace(view, shapes=shapes, knowledge=knowledge, slowdowns=slowdowns)
         return replace(told, uplinks=links.nodes)
 
     @property
@@ -257,6 +287,8 @@ class Beliefs:
                 endings.append(shown)
             elif shown is not None:
                 self._learn_step(_past(shown.kin), shown)
+            elif self._neighbours.restore(note):
+                pass
             elif note.kind == SHAPE:
                 self._shapes.restore(note)
             elif (carried := carried_of(note)) is not None:
@@ -290,6 +322,8 @@ class Beliefs:
             return
         if not known:
             self._applications.learn(self._kin(live))
+        if self._neighbours.awaits(live.job.number):
+            self._begin_windows(self._neighbours.stepped(live.job.number, self._kin(live).application))
         held = live.held
         # During a loss or a change tasks report from other devices than the job holds.
         if held is None or track.workers != sum(held.shape) or done.formation != track.formation:
@@ -303,6 +337,9 @@ class Beliefs:
             self._add_step(live, held, report, now)
 
     def _add_step(self, live: LiveJob, held: Held, report: StepReport, now: float) -> None:
+        met = self._neighbours.hear(live.job.number, held, report.step, now)
+        if met is not None:
+            self._notes.append(met)
         kin, told = self._for_learner(live)
         step = StepNote(
             kin,
@@ -312,6 +349,7 @@ class Beliefs:
             report.sync or 0.0,
             float(live.track.step),
             held.batch,
+            self._neighbours.slowed(live.job.number),
         )
         self._learn_step(told, step)
         key = (kin.application, held.device_type, held.shape, held.batch, kin.batch)
@@ -320,6 +358,12 @@ class Beliefs:
             self._notes.append(note_of(step, now))
         self._note_progress(live)
 
+    def _begin_windows(self, jobs: Iterable[int]) -> None:
+        """Measure jobs with other neighbours anew: no step before is like those after."""
+        for number in jobs:
+            if number in self._live:
+                self._live[number].window = None
+
     def _note_progress(self, live: LiveJob) -> None:
         self._notes.append(note_of_state(live, self._now))
 
@@ -327,7 +371,8 @@ class Beliefs:
         held = Held(shown.device_type, shown.workers, shown.told_batch)
         # A single worker synchronises with nobody: what it measured is something else.
         sync = shown.sync if sum(shown.workers) > 1 else 0.0
-        self._learner.watch(told, held, StepReport(shown.step, sync), shown.done)
+        report = StepReport(shown.step, sync, slowed=shown.slowed)
+        self._learner.watch(told, held, report, shown.done)
         self._applications.learn(shown.kin)
         self._count(shown.kin)
 
