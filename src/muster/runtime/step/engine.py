@@ -427,6 +427,7 @@ class StepEngine(Membership):
             self._before = None
             self._stores.forget(crew.formation)
             self._meeting.stand(CurrentPlans(crew.plan))
+            self._tell_now()
         self._move_on(crew)
         self._agreed.learn(self._votes[: crew.workers])
         self._note_stragglers(crew)
