@@ -120,7 +120,7 @@ class VirtualExecutor:
         """Begin what was decided."""
         now = self._at = self._clock.now()
         life = self.lives.get(job.number) or self.admit(job, None)
-        if decision.kind is Kind.WAIT:
+        if decision.kind in (Kind.WAIT, Kind.REPLAN):  # true speeds do not depend on the plan
             return
         life.generation = decision.generation
         if decision.kind is Kind.START:

@@ -77,6 +77,30 @@ class JobRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """How the tasks of a job share its work."""
+
+    sync: str
+    """"ring", "sharded" (parameters owned by the workers) or "dedicated" (by servers)."""
+    predicted: float
+    """s of a step, as predicted when it was decided."""
+    text: str
+    """For people."""
+    decided: float = 0.0
+    """When it was decided."""
+    measured: float | None = None
+    """s of a step as measured under it; None: not yet."""
+    batch: tuple[int, ...] = ()
+    """Samples of each worker; empty: equal, or as the workers find out."""
+    owners: tuple[float, ...] = ()
+    """Share of each owner; empty: no owners."""
+    runner_up: str | None = None
+    """The best plan that synchronises otherwise: `sync` of it."""
+    runner_up_predicted: float | None = None
+    """s of its step."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskRecord:
     """One task of a job."""
 
@@ -176,6 +200,8 @@ class JobDetail:
     """None: the journal no longer has its submission."""
     caveats: tuple[str, ...] = ()
     """What it asks for and does not get here: limits that are not enforced."""
+    plan: PlanRecord | None = None
+    """How its tasks share the work, as decided; None: they decide by themselves."""
 
 
 @dataclass(frozen=True, slots=True)

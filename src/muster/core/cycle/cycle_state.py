@@ -19,6 +19,7 @@ from muster.model.decision import Promise
 from muster.model.job import Job, Role
 from muster.model.placement import Claim, Placement, Slot
 from muster.model.pool import Entitlements
+from muster.model.profile import CapturedShape
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase
 from muster.place.adaptive import Mood, Pressure, settle
@@ -147,6 +148,13 @@ class CycleState:
         if placement is None:
             self._failed.add(request)
         return placement
+
+    def shape_of(self, state: JobState) -> CapturedShape | None:
+        """Return what the job's training looks like: as captured, else as the model it names."""
+        known = self.view.shapes.get(state.number)
+        if known is None and state.job.model is not None:
+            return CapturedShape(state.job.model)
+        return known
 
     def amounts(self, slots: tuple[Slot, ...]) -> Counter[str]:
         """Return the devices by type among these slots."""

@@ -9,6 +9,7 @@ from itertools import compress
 from operator import is_not
 
 from muster.core.cycle.option_cache import OptionCache
+from muster.core.cycle.plans import Plans
 from muster.core.quotas.demand import Demand, capacity
 from muster.core.quotas.ledger import Ledger
 from muster.core.quotas.quotas import Quotas, Tallies
@@ -41,6 +42,7 @@ class Standing:
         """Devices of each waiting job's gang."""
         self.changing: dict[int, JobState] = {}
         """Jobs about to free devices."""
+        self.plans = Plans(view.cluster, view.knowledge)
         for state in view.jobs.values():
             self._enter(state)
 
@@ -54,6 +56,8 @@ class Standing:
             self._begin(view)
             return
         self.view = view
+        if view.knowledge is not self.plans.knowledge:
+            self.plans = Plans(view.cluster, view.knowledge)
         self.board.renew(view.cluster, changed)
         self.ledger.renew(view, changed)
         if any(_counts_otherwise(old.cluster.nodes[i], view.cluster.nodes[i]) for i in changed):

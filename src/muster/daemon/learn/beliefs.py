@@ -6,11 +6,13 @@ and is kept apart from those that do.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from muster.daemon.learn.applications import Applications, fingerprint, for_learner
 from muster.daemon.learn.live import LiveJob, LiveState, note_of_end, note_of_state, state_of
 from muster.daemon.learn.notes import (
     PROGRESS,
+    SHAPE,
     EndNote,
     Kin,
     StepNote,
@@ -20,10 +22,12 @@ from muster.daemon.learn.notes import (
     shown_of,
 )
 from muster.daemon.learn.progress import Progress
+from muster.daemon.learn.shapes import Shapes, shape_mark
 from muster.daemon.learn.transfers import Spot, Transfers
 from muster.daemon.learn.window import Window
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.outlook import Outlook
+from muster.model.plan import Sync
 from muster.model.view import View
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
@@ -59,6 +63,7 @@ class Beliefs:
         """The latest time that was passed in."""
         self._applications = Applications()
         self._transfers = Transfers()
+        self._shapes = Shapes()
         self._notes: list[Note] = []
         self._noted: dict[tuple[object, ...], float] = {}
         self._learnt = 0
@@ -93,12 +98,15 @@ class Beliefs:
             if carried is not None:
                 self._notes.append(note_of_transfer(carried))
         elif isinstance(message, Captured):
-            live = self._of(job)
-            if live.track.note_shape(message, fingerprint(message.shape)):
+            live, model = self._of(job), fingerprint(message.shape)
+            mark = shape_mark(job.user, model)
+            self._shapes.capture(job.number, mark, message.shape, message.batch, now)
+            if live.track.note_shape(message, model):
                 self._applications.learn(self._kin(live))
                 self._note_progress(live)
         elif isinstance(message, Changed):
             self._of(job).track.note_change(message)
+            self._shapes.changed(job.number, message)
         elif isinstance(message, Saved):
             self._of(job).track.note_saved(message)
 
@@ -120,6 +128,7 @@ class Beliefs:
         if live.held is None and not (job.restarts or job.program.checkpoint_signal):
             live.spent = 0.0  # a plain program starts over
         live.held, live.since, live.window = held, now, None
+        self._shapes.placed(job.number)
         self._note_progress(live)
 
     def ended(self, job: Job, now: float, succeeded: bool) -> None:
@@ -134,6 +143,7 @@ class Beliefs:
             self._notes.append(note_of(ending, now))
         self._learner.forget(told)
         self._transfers.place(job.number, {})
+        self._shapes.forget(job.number)
         del self._live[job.number]
 
     # --- answers ---
@@ -186,6 +196,27 @@ class Beliefs:
         rate = outlook.here or outlook.speed.rate(live.held.device_type, workers)
         return now + outlook.left / rate if rate > 0 and outlook.left > 0 else None
 
+    def inform(self, view: View, now: float) -> View:
+        """Return the view with what trainings look like and what all jobs have measured."""
+        marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
+        knowledge = self._shapes.knowledge(self._transfers.history(), now)
+        return replace(view, shapes=self._shapes.of(marks), knowledge=knowledge)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a training has shown something since the last `inform` by which it may be planned."""
+        return self._shapes.untold
+
+    def step_of(self, job: int, sync: Sync) -> float | None:
+        """Return the s of a job's step as measured with its current tasks, synchronised so."""
+        return self._shapes.step_of(job, sync)
+
+    def _mark(self, job: Job) -> str:
+        """Return the mark of the model that a job trains, or that the last like it has."""
+        live = self._live.get(job.number)
+        own = live.track.shape if live is not None else ""
+        return shape_mark(job.user, own or self._applications.last_shape(job))
+
     def links(self) -> LinkHistory:
         """Return what links have carried, over all jobs."""
         return self._transfers.history()
@@ -194,7 +225,7 @@ class Beliefs:
 
     def observations(self) -> list[Note]:
         """Return the notes to store since the last call."""
-        notes, self._notes = self._notes, []
+        notes, self._notes = [*self._notes, *self._shapes.notes()], []
         return notes
 
     def restore(self, notes: Iterable[Note]) -> None:
@@ -206,6 +237,8 @@ class Beliefs:
                 endings.append(shown)
             elif shown is not None:
                 self._learn_step(_past(shown.kin), shown)
+            elif note.kind == SHAPE:
+                self._shapes.restore(note)
             elif (carried := carried_of(note)) is not None:
                 self._transfers.add(carried)
             elif note.kind == PROGRESS and note.key.isdecimal():
@@ -241,8 +274,10 @@ class Beliefs:
             return
         if live.window is None or live.window.formation != done.formation:
             live.window = Window(done.formation, track.asynchronous)
+        self._shapes.step(live.job.number, done)
         report = live.window.add(done)
         if report is not None:
+            self._shapes.measured(live.job.number, report.step, self._transfers.spots(live.job.number))
             self._add_step(live, held, report, now)
 
     def _add_step(self, live: LiveJob, held: Held, report: StepReport, now: float) -> None:

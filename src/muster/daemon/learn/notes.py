@@ -7,10 +7,10 @@ from muster.perf.history.links import Carried
 from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
-SHOWN, CARRIED, PROGRESS = "shown", "carried", "progress"
+SHOWN, CARRIED, PROGRESS, SHAPE = "shown", "carried", "progress", "shape"
 """Kinds of notes: measured steps and ends by application, transfers by class of link, progress by job
-number."""
-KINDS = (SHOWN, CARRIED, PROGRESS)
+number, captured models by fingerprint."""
+KINDS = (SHOWN, CARRIED, PROGRESS, SHAPE)
 
 
 class Kin(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from typing import Any
 from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
+from muster.runtime.data.limits import BatchLimits
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LeftError
 from muster.runtime.members.agreed import Agreed
@@ -32,11 +33,11 @@ from muster.runtime.members.shares import Gauge
 from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.owned_state import OwnedState
 from muster.runtime.shards.ownership import LostShardError
+from muster.runtime.state.batching import Batching, BatchWish
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.transfer import Donor, Joiner
 from muster.runtime.step.buckets import Buckets, ready_order
 from muster.wire.messages import (
-    Changed,
     CheckpointNow,
     Member,
     MemberPlan,
@@ -47,6 +48,7 @@ from muster.wire.messages import (
     Stop,
     TaskBusy,
     TrainingEnded,
+    UseBatch,
 )
 
 LEAST_PATIENCE = 2.0
@@ -91,14 +93,13 @@ class Membership:
         """The plan that all have agreed to switch to before the next step."""
         self._early: MemberPlan | None = None
         """A plan that follows a formation this task has not entered yet."""
-        self._untold: Changed | None = None
-        """A change that is told once all have come along."""
         self.holds = False
         """Whether this task holds the whole state."""
         self.is_new = True
         """It came to a training that others do, and has not done a step of its own yet."""
         self._joiner: Joiner | None = None
         self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
+        self.batching = state.batching or Batching(BatchLimits(feed.batch, feed.batch))
         self.log = ResultLog()
         self._void_step = self._dry_step = 0
         """The void step that user code is in, here and on another worker; 0: none."""
@@ -235,7 +236,7 @@ class Membership:
             self._before = crew
             if not self.state.in_parts and self._agreed.knows(crew, following):
                 self._go_on(crew, following)
-                self._untold = self._change("plan", began)
+                self._tell_change("plan", began, wait=True)
                 return
             try:
                 self._enter(following)
@@ -262,6 +263,7 @@ class Membership:
         """Enter a formation without meeting: the first sum shows whether all have come."""
         self._stand_in(crew)
         self._renew_buckets(crew)
+        self._agreed.batch = self.batching.wanted
         self._agreed.stay([before.tasks.index(task) for task in crew.tasks], crew.plan)
         self._begin_work(crew)
 
@@ -275,6 +277,7 @@ class Membership:
 
     def _begin_work(self, crew: Crew) -> None:
         able = zip(crew.tasks, self._agreed.able, strict=False)
+        self.feed.use(self._agreed.batch)
         self.feed.staff([task for task, can in able if can])
         self._pending.discard(crew.formation)
         with self._orders:
@@ -316,6 +319,7 @@ class Membership:
                 self._hand_round(crew)
         self._share_results(crew, rows)
         able = [rank in holders or fresh for rank in range(crew.workers)]
+        self._agreed.batch, self._agreed.least = self.batching.wanted, self.batching.limits.own
         self._agreed.enter(rows[: crew.workers], able, crew.plan)
         self._begin_work(crew)
 
@@ -351,6 +355,7 @@ class Membership:
     def _are_sharded(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> bool:
         """Whether the optimiser's state is, or just was, spread over the members."""
         if crew.plan.owners == "update":
+            self.batching.check_whole("owners that update")
             self.owned.check(self.feed.value() is not None, self.clips)
         elif crew.size > 1 and any(row.kept for row in rows):
             raise BadTrainingError('owners="update" cannot become owners="reduce" while tasks train')
@@ -389,14 +394,10 @@ class Membership:
 
     def _status(self) -> MemberStatus:
         line = self._gauge.line() or (0.0, 0.0)
-        position, data = self.state.position, self.feed.fingerprint()
+        data = self.feed.fingerprint()
         return MemberStatus(
             worker=float(self.works),
             holds=float(self.holds),
-            step=position.step,
-            epoch=position.epoch,
-            cursor=position.cursor,
-            losses=self.state.losses,
             cap=self.cap,
             fixed=line[0],
             per_sample=line[1],
@@ -405,18 +406,13 @@ class Membership:
             kept=self.owned.kept,
             prepared=self.owned.prepared,
             ended=float(self.ended),
-            loss=self.state.loss,
-            epoch_loss=self.state.epoch_loss,
             results=self.log.count,
             void=self._void_step,
-            run=self.state.run,
-            phase=self.state.phase,
-            updates=self.state.updates,
-            partial=self.state.partial,
-            changes=self.state.changes,
             samples=data.samples,
             contents=data.exact,
             sketch=data.sketch,
+            **self.state.row(),
+            **self.batching.row(),
         )
 
     def _follow_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> tuple[MemberStatus, ...]:
@@ -454,7 +450,9 @@ class Membership:
             self.state.partial = first.partial
             if self.feed.value() is not None:
                 self.feed.restore(ask_feed(crew, holders[0], self.settings.token), alive=True)
-        self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
+        done = (first.epoch, first.cursor, first.step, first.seen)
+        self.state.position = Position(*map(int, done))
+        self.batching.enter(first)
         self.state.run = int(first.run)
         self.state.phase, self.state.updates = int(first.phase), int(first.updates)
         return holders
@@ -555,6 +553,8 @@ class Membership:
             self._request |= SAVE
         elif isinstance(message, Stop):
             self._request |= STOP | LEAVE if message.leave else STOP
+        elif isinstance(message, UseBatch):
+            self.batching.wish = BatchWish(message.order, 0, message.batch)
 
     def _hear_plan(self, plan: MemberPlan) -> None:
         with self._orders:
@@ -582,16 +582,17 @@ class Membership:
         self.link.send(message)
         return lambda: self.link.is_heard(message)
 
-    def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
-        self._untold = self._change(cause, began, lost)
-        self._tell_now()
+    def _tell_change(
+        self, cause: str, began: float, lost: tuple[str, ...] = (), wait: bool = False
+    ) -> None:
+        """Report the members; `wait`: not before all have come along."""
+        crew, step, pause = self._crew(), self.state.position.step, time.monotonic() - began
+        crew.untold = crew.change(self.settings.task, step, pause, cause, lost)
+        if not wait:
+            self._tell_now()
 
     def _tell_now(self) -> None:
-        """Tell a change that waited for the others."""
-        if self._untold is not None:
-            self.link.send(self._untold)
-        self._untold = None
-
-    def _change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> Changed:
-        step, pause = self.state.position.step, time.monotonic() - began
-        return self._crew().change(self.settings.task, step, pause, cause, lost)
+        """Send the report that waited for the others."""
+        if self.crew is not None and self.crew.untold is not None:
+            self.link.send(self.crew.untold)
+            self.crew.untold = None
