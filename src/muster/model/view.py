@@ -12,6 +12,7 @@ from muster.model.placement import Placement, Slot
 from muster.model.plan import ChosenPlan
 from muster.model.pool import PoolTree
 from muster.model.profile import CapturedShape
+from muster.model.slowdowns import Slowdowns
 
 
 class Phase(StrEnum):
@@ -110,6 +111,10 @@ class View:
     knowledge: Any = None
     """Measurements of all jobs, as `perf.predict.Knowledge`; None: none. The same object as long as
     nothing has changed."""
+    slowdowns: Slowdowns = field(default_factory=Slowdowns)
+    """What is believed about neighbours."""
+    uplinks: Mapping[str, float] = field(default_factory=dict)
+    """Bytes/s of nodes whose link was learnt to differ from what the cluster file says."""
 
     def __post_init__(self) -> None:
         # Views stored before names were per user have them without the user.

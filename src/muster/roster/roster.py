@@ -34,6 +34,7 @@ from muster.wire.messages import (
     Stop,
     TaskBusy,
     TrainingEnded,
+    UseBatch,
 )
 
 CLEAN_EXIT = "exit code 0"
@@ -126,6 +127,8 @@ class Roster:
     """Why no more workers are started; empty: they are."""
     _busy: set[str] = field(default_factory=set)
     """Members that do something long between two steps: plans wait for them."""
+    _batch: UseBatch | None = None
+    """The last order about the global batch."""
     sharing: Sharing | None = None
     """How the wanted tasks are to share the work; None: they decide by themselves."""
     _obeyed: Sharing | None = None
@@ -146,6 +149,13 @@ class Roster:
             if name in self._tasks or name in self.expected:
                 self._know(name).unwanted = True
         return self._steer()
+
+    def use_batch(self, batch: int, order: int) -> list[Act]:
+        """Set the global batch; later orders have higher numbers."""
+        if self._batch is not None and (order <= self._batch.order or batch == self._batch.batch):
+            return []
+        self._batch = UseBatch(batch, order)
+        return [Tell(name, self._batch) for name, task in self._tasks.items() if task.alive]
 
     def share(self, sharing: Sharing | None) -> list[Act]:
         """Set how the wanted tasks share the work; members that do not are told between two steps."""
@@ -208,6 +218,8 @@ class Roster:
             again.append(Tell(hello.task, Stop(self._stopping, self._leave)))
         elif self._plan and hello.task in self._concerned(self._plan):
             again.append(Tell(hello.task, self._plan))
+        if self._batch is not None:
+            again.append(Tell(hello.task, self._batch))
         if missed := tuple(name for name in self.members or self.lost if name in self.lost):
             again.append(Tell(hello.task, MembersLost(missed)))
         return again + self._steer()

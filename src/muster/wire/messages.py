@@ -78,6 +78,15 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class UseBatch:
+    """Change the global batch after the next step, if the training allows one of this size."""
+
+    batch: int
+    order: int
+    """Later orders have higher numbers; from 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Opening:
     """The first message of a task on each connection: who it is, and a nonce (hex)."""
 
@@ -150,6 +159,8 @@ class Captured:
     """Steps of the whole training; 0: unknown."""
     batch: int = 0
     """Samples of one step over all workers; 0: unknown."""
+    largest: int = 0
+    """The most that a step may have, if the batch is free; 0: it stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +185,29 @@ class StepDone:
     """From the end of the previous step to the end of this one; 0: the first of a formation."""
     holds: bool = True
     """Whether the task has the whole state; a joiner that still receives it has not."""
+    batch: int = 0
+    """Samples of the step over all workers; 0: unknown."""
+    noise: float | None = None
+    """The gradient's noise scale in samples, if the batch is free and it is known."""
+    done: float = 0.0
+    """Steps of the user's own batch that the training has done, if the batch is free; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """Bytes sent over a link, and the seconds they took."""
+    """Bytes sent to another host, and the seconds they were under way."""
 
     task: str
     formation: int
     link: str
-    """"ring" for a collective, else the name of the other task."""
+    """A task on the other host; "ring", of a collective, by tasks of older versions."""
     bytes: int
+    """0: only small messages, which tell the latency alone."""
     seconds: float
+    latency: float = 0.0
+    """Seconds one way; 0: by tasks of older versions, whose `seconds` include waiting for peers."""
+    beside: int = 0
+    """Bytes to further hosts in the same seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +297,7 @@ Message = (
     | MembersLost
     | CheckpointNow
     | Stop
+    | UseBatch
     | Received
     | Hello
     | Ready

@@ -59,6 +59,8 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     if detail.plan is not None:
         yield "plan", _plan(detail.plan)
     yield "progress", _progress(job)
+    if job.slowed is not None:
+        yield "slowed", f"by {job.slowed:.0%} beside job {job.beside}"
     curve = sparkline([value for _, value in detail.losses])
     if curve:
         yield "loss", f"{curve}  {detail.losses[0][1]:.4g} to {detail.losses[-1][1]:.4g}"

@@ -28,12 +28,8 @@ def _asked(cycle: CycleState) -> Iterator[tuple[JobState, RoleSpec]]:
     outcome = cycle.outcome
     for number, state in cycle.view.jobs.items():
         spec = next((spec for spec in state.job.roles if spec.optional), None)
-        if (
-            spec is None
-            or number in outcome.stops
-            or number in outcome.moves
-            or number in cycle.drained
-        ):
+        gone = number in outcome.stops or number in outcome.moves or number in cycle.drained
+        if spec is None or gone:
             continue
         runs = state.phase is Phase.RUNNING and not state.job.restarts
         fresh = runs and number not in outcome.resizes and cycle.now < state.planned + DWELL
@@ -67,7 +63,8 @@ def _places(cycle: CycleState, spec: RoleSpec, workers: Placement, had: list[Slo
         room = board.millicores[i] >= need.millicores and board.memory[i] >= need.memory
         devices = board.free[i].bit_count() >= need.devices == 0
         if board.usable[i] and room and devices and node.name not in taken:
-            free.append((node.name in busy, -cards[node.configuration], node.name))
+            card = cycle.view.uplinks.get(node.name, cards[node.configuration])
+            free.append((node.name in busy, -card, node.name))
     used = {slot.index for slot in had}
     indices = (index for index in range(len(free) + len(had)) if index not in used)
     for (_, _, name), index in zip(sorted(free), indices, strict=False):

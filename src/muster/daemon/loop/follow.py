@@ -59,7 +59,8 @@ class Follower:
         agents = daemon.agents()
         for fact in self._guard.look(daemon.view.cluster, agents, now):
             daemon.post(Entry([fact]))
-        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents)
+        links = daemon.beliefs.node_links()
+        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents, links)
 
     def noted(self, facts: Sequence[Fact]) -> None:
         """Tell beliefs and metrics about new facts."""
@@ -86,7 +87,9 @@ class Follower:
         spots = spots_of(
             cluster, {each.task.name: each.slot.node for each in gang.tasks} if gang else {}
         )
-        daemon.beliefs.holds(state.job, held(cluster, state), daemon.clock.now(), spots)
+        now, holds = daemon.clock.now(), held(cluster, state)
+        daemon.beliefs.holds(state.job, holds, now, spots)
+        daemon.beliefs.seat(state.job, state.placement if holds is not None else None, cluster, now)
 
     def _predicted(
         self, state: JobState, summary: JobSummary, finish: float | None, now: float

@@ -186,6 +186,8 @@ def record_of(
         live=gang.live if gang else False,
         error=summary.error,
         exit_code=summary.exit_code,
+        slowed=progress.slowed if progress and progress.beside and placed else None,
+        beside=progress.beside if progress and progress.beside and placed else None,
     )
 
 
