@@ -75,7 +75,7 @@ class Plans:
         steps = {0: plain.step}
         for count in range(1, len(hosts) + 1):
             served = self.choose(job, shape, workers.with_slots(hosts[:count]))
-            if served is not None:
+            if served is not None and served.sync is Sync.DEDICATED:  # else they would be idle
                 steps[count] = served.step
         best = min(steps.values())
         fewest = min(count for count, step in steps.items() if step <= GAIN * best)
