@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, nan
 
+from muster.ending import Ending, parse_ending
 from muster.runtime.errors import MusterError
 from muster.wire.messages import ROLES
 
@@ -44,6 +45,8 @@ class TaskSettings:
     """Counts the runs of the job: a task of an earlier one writes no checkpoint any more."""
     encrypted: bool = False
     """Whether the coordinator listens with TLS."""
+    until: Ending | None = None
+    """When it ends, where the script does not say; None: it must."""
 
 
 def from_environment(environ: Mapping[str, str]) -> TaskSettings:
@@ -70,6 +73,7 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
         user=environ.get("MUSTER_USER", ""),
         attempt=_count("MUSTER_ATTEMPT", environ.get("MUSTER_ATTEMPT") or "0"),
         encrypted=given.startswith(TLS),
+        until=_ending(environ.get("MUSTER_UNTIL", "")),
     )
 
 
@@ -86,6 +90,13 @@ def _coordinator(text: str) -> tuple[str, int] | None:
             f"MUSTER_COORDINATOR: {text!r} is not host:port; an IPv6 host goes in brackets, [::1]:80"
         )
     return bare, int(port)
+
+
+def _ending(text: str) -> Ending | None:
+    try:
+        return parse_ending(text) if text else None
+    except ValueError as problem:
+        raise BadSettingError(f"MUSTER_UNTIL: {problem}") from None
 
 
 def _count(name: str, text: str) -> int:

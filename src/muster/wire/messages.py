@@ -148,6 +148,10 @@ class Captured:
     """Steps of the whole training; 0: unknown."""
     batch: int = 0
     """Samples of one step over all workers; 0: unknown."""
+    until: str = ""
+    """What ends it, if that is its loss: an ending as `ending.parse_ending` reads it, or words."""
+    most: int = 0
+    """Steps after which it ends whatever its loss; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)

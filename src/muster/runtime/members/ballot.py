@@ -106,6 +106,11 @@ class MemberStatus:
     contents: float = 0.0
     sketch: float = 0.0
     """Of its dataset: see `fingerprint.Fingerprint`."""
+    largest: float = 0.0
+    best: float = 0.0
+    flat: float = 0.0
+    steepest: float = 0.0
+    """Of its epochs: see `ending.Trend`."""
 
 
 WIDTH = len(fields(Vote))

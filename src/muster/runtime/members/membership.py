@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from muster.ending import Trend
 from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
@@ -392,6 +393,10 @@ class Membership:
             changes=self.state.changes,
             samples=data.samples,
             contents=data.exact,
+            largest=self.state.trend.largest,
+            best=self.state.trend.best,
+            flat=self.state.trend.flat,
+            steepest=self.state.trend.steepest,
             sketch=data.sketch,
         )
 
@@ -454,6 +459,7 @@ class Membership:
             self.state.losses = first.losses
             self.state.loss, self.state.epoch_loss = first.loss, first.epoch_loss
             self.state.partial = first.partial
+            self.state.trend = Trend(first.largest, first.best, int(first.flat), first.steepest)
             self._ask_feed(crew, crew.plan.members[holders[0]])
         self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
         self.state.run = int(first.run)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from muster.ending import Ending
 from muster.runtime.data.feed import NO_SAMPLES, Feed
 from muster.runtime.data.given import DataOptions, feed_of
 from muster.runtime.data.samples import Position
@@ -43,12 +44,13 @@ from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter, say
 from muster.runtime.user.gradients import Guarded, StepGradients
 from muster.runtime.user.kept import KeptThings
-from muster.runtime.user.loop import Loop, Met, moved
+from muster.runtime.user.loop import Loop, moved
 from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
 from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
+from muster.runtime.user.until import OWN, Met
 from muster.runtime.user.wrapped import check_wrapped, refuse_unwrapped
 from muster.wire.messages import Captured
 
@@ -91,7 +93,7 @@ class Session:
         self._kept = KeptThings(self._gradients)
         self._given: tuple[Any, DataOptions] | None = None
         """What `data` was told."""
-        self._until: Met | None = None
+        self._until: Ending | Met | None = None
         self._length = 0
         """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
         self._forward: Callable[[Any, Any], Tensor] = guess_losses
@@ -237,9 +239,17 @@ class Session:
         """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
         self._forward = losses
 
-    def until(self, met: Met | None) -> None:
-        """End after an epoch whose mean loss meets a condition."""
-        self._until = met
+    def until(self, ending: Ending | Met | None) -> None:
+        """End after an epoch whose mean loss meets a condition, as `until=` of `Training`.
+
+        Without one, the job's own holds (`until:` of a job file), if it has any.
+        """
+        self._until = ending
+
+    @property
+    def given_ending(self) -> Ending | None:
+        """The ending that the job was submitted with, for a script that leaves it open."""
+        return self.settings.until
 
     # status
 
@@ -515,6 +525,7 @@ class Session:
         state, feed = self._ready()
         assert self._given is not None
         options = self._given[1]
+        self._until = self._until or self.given_ending
         if options.epochs is None and options.steps is None and self._until is None:
             raise BadTrainingError(NO_END)
         self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
@@ -566,9 +577,16 @@ class Session:
         feed.least = least_share(state.models)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving, engine.agreement.tell = self._saving.release, say
-        steps = self._length if self._until is None else 0
-        engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
+        engine.link.send(self._captured(asdict(context), feed))
         return engine
+
+    def _captured(self, shape: dict[str, Any], feed: Feed) -> Captured:
+        """Return what this training says of itself."""
+        task, until = self.settings.task, self._until
+        if until is None:
+            return Captured(task, shape, self._length, feed.batch)
+        ends = str(until) if isinstance(until, Ending) else OWN
+        return Captured(task, shape, 0, feed.batch, until=ends, most=self._length)
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
         if isinstance(state, ShardedState):
