@@ -7,9 +7,9 @@ joined by `or`. It is judged once per epoch, by the epoch's mean loss:
     flat    -RISE · largest <= fall < decrease · largest, and fall <= steepest / 2
     over    loss < bound, or `patience` flat epochs in a row
 
-where best, largest and steepest (the largest fall) are those of the epochs before. A loss that rises, as
-after a warm restart of the learning rate or in a divergence, has not converged; nor has one that starts
-slowly and falls as fast as it ever did.
+where best, largest and steepest (the largest fall) are those of the epochs before. A loss that rises,
+as after a warm restart of the learning rate or in a divergence, has not converged; nor has one that
+starts slowly and falls as fast as it ever did.
 """
 
 import re

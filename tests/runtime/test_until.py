@@ -95,8 +95,8 @@ def test_what_is_no_share_is_refused_with_what_to_write(asked: object) -> None:
 @pytest.mark.parametrize(("sync", "servers"), [("ring", 0), ("dedicated", 1)])
 def test_all_members_end_after_the_same_epoch(sync: str, servers: int, tmp_path: Path) -> None:
     args = ("--epochs", "400", "--pace", "0.02")
-    options = {"sync": sync, "environ": {**os.environ, "MUSTER_UNTIL": UNTIL}}
-    with Job(tmp_path, *args, workers=1, servers=servers, **options) as job:
+    environ = {**os.environ, "MUSTER_UNTIL": UNTIL}
+    with Job(tmp_path, *args, workers=1, servers=servers, sync=sync, environ=environ) as job:
         job.ahead(2 * tasks.STEPS)
         job.change(2, servers)
         job.ahead(tasks.STEPS)
