@@ -108,7 +108,8 @@ def forecast(
     """Predict how many epochs a training has left, with an interval, from its losses so far.
 
     Of a job, until the end that it has itself (`until`). Losses that do not follow the curve (a drop
-    of the learning rate, a plateau, NaN) are reported; with too few points the answer is `unknown`, never a guess. See docs/explanation/convergence.md.
+    of the learning rate, a plateau, NaN) are reported; with too few points the answer is
+    `unknown`, never a guess. See docs/explanation/convergence.md.
 
     Examples:
       muster forecast 12
