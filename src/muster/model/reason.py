@@ -27,6 +27,7 @@ class Code(StrEnum):
     PREEMPTED = "preempted.reclaimed"
     PREEMPTED_POLICY = "preempted.policy"
     PREEMPTED_DRAINED = "preempted.drained"
+    REPLANNED = "replanned.faster"
     CONTINUES = "running.continues"
     AT_MOST = "running.at_most"
     CHANGING = "running.changing"
@@ -65,6 +66,7 @@ SENTENCES: dict[Code, str] = {
     Code.PREEMPTED: "borrowed devices reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
     Code.PREEMPTED_DRAINED: "its node is draining and must be empty soon, and nothing else is free",
+    Code.REPLANNED: "its tasks share the work otherwise: that saves more time than the change costs",
     Code.CONTINUES: "keeps running: no better size or placement found",
     Code.AT_MOST: "running with all it asked for",
     Code.CHANGING: "starting, resizing, migrating or stopping",

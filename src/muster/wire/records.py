@@ -74,6 +74,10 @@ class JobRecord:
     error: str | None = None
     """Why it failed, with the end of the log."""
     exit_code: int | None = None
+    slowed: float | None = None
+    """By how much its steps are longer beside its worst neighbour (0.1: a tenth)."""
+    beside: int | None = None
+    """The number of that neighbour."""
     finish_low: float | None = None
     finish_high: float | None = None
     """The 80 % interval of the predicted finish."""
@@ -85,6 +89,30 @@ class JobRecord:
     """What stands out in its losses, or why they predict nothing."""
     converged: str = ""
     """That its loss has stopped falling; empty: it has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """How the tasks of a job share its work."""
+
+    sync: str
+    """"ring", "sharded" (parameters owned by the workers) or "dedicated" (by servers)."""
+    predicted: float
+    """s of a step, as predicted when it was decided."""
+    text: str
+    """For people."""
+    decided: float = 0.0
+    """When it was decided."""
+    measured: float | None = None
+    """s of a step as measured under it; None: not yet."""
+    batch: tuple[int, ...] = ()
+    """Samples of each worker; empty: equal, or as the workers find out."""
+    owners: tuple[float, ...] = ()
+    """Share of each owner; empty: no owners."""
+    runner_up: str | None = None
+    """The best plan that synchronises otherwise: `sync` of it."""
+    runner_up_predicted: float | None = None
+    """s of its step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +215,8 @@ class JobDetail:
     """None: the journal no longer has its submission."""
     caveats: tuple[str, ...] = ()
     """What it asks for and does not get here: limits that are not enforced."""
+    plan: PlanRecord | None = None
+    """How its tasks share the work, as decided; None: they decide by themselves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from muster.wire.records import (
     ChangeRecord,
     JobDetail,
     JobRecord,
+    PlanRecord,
     PredictionRecord,
     ProgramRecord,
     TaskRecord,
@@ -57,7 +58,11 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     yield "has", _has(job)
     if job.status not in OVER and (job.code or job.reason):
         yield "why", ": ".join(filter(None, (job.code, job.reason)))
+    if detail.plan is not None:
+        yield "plan", _plan(detail.plan)
     yield "progress", _progress(job)
+    if job.slowed is not None:
+        yield "slowed", f"by {job.slowed:.0%} beside job {job.beside}"
     curve = sparkline([value for _, value in detail.losses])
     if curve:
         yield "loss", f"{curve}  {detail.losses[0][1]:.4g} to {detail.losses[-1][1]:.4g}"
@@ -106,6 +111,14 @@ def _has(job: JobRecord) -> str:
         f"{counted(job.workers, 'worker')}{servers} with {counted(job.devices, 'device')} "
         f"on {where}, generation {job.generation}"
     )
+
+
+def _plan(plan: PlanRecord) -> str:
+    """The plan in force and its runner-up, with what was measured below."""
+    if plan.measured is None:
+        return plan.text
+    off = f"{plan.measured / plan.predicted - 1:+.0%} of the prediction"
+    return f"{plan.text}\n{'':12}measured {short(plan.measured)} a step, {off}"
 
 
 def _progress(job: JobRecord) -> str:

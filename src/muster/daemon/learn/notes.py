@@ -2,15 +2,17 @@
 
 import msgspec
 
+from muster.model.slowdowns import Common
 from muster.perf.estimate import BadMeasurementError
 from muster.perf.history.links import Carried
+from muster.perf.history.neighbours import Encounter, Rival
 from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
-SHOWN, CARRIED, PROGRESS = "shown", "carried", "progress"
+SHOWN, CARRIED, PROGRESS, SHAPE, MET = "shown", "carried", "progress", "shape", "met"
 """Kinds of notes: measured steps and ends by application, transfers by class of link, progress by job
-number."""
-KINDS = (SHOWN, CARRIED, PROGRESS)
+number, captured models by fingerprint, steps beside neighbours by setting."""
+KINDS = (SHOWN, CARRIED, PROGRESS, SHAPE, MET)
 
 
 class Kin(msgspec.Struct, frozen=True):
@@ -42,6 +44,8 @@ class StepNote(msgspec.Struct, frozen=True, tag="step"):
     """Steps that the job had done."""
     told_batch: int | None = None
     """The batch that it was given."""
+    slowed: float = 1.0
+    """The factor by which neighbours were known to slow it."""
 
 
 class EndNote(msgspec.Struct, frozen=True, tag="end"):
@@ -58,8 +62,17 @@ class _Transfer(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class _Met(msgspec.Struct, frozen=True):
+    kind: str
+    step: float
+    common: str = ""
+    """Empty: alone."""
+    other: str = ""
+
+
 _SHOWN = msgspec.json.Decoder(StepNote | EndNote)
 _CARRIED = msgspec.json.Decoder(_Transfer)
+_MET = msgspec.json.Decoder(_Met)
 
 
 def note_of(shown: StepNote | EndNote, at: float) -> Note:
@@ -98,3 +111,22 @@ def carried_of(note: Note) -> Carried | None:
         return Carried(link, body.bytes, body.seconds, note.at)
     except (msgspec.DecodeError, BadMeasurementError, ValueError):
         return None
+
+
+def note_of_met(met: Encounter) -> Note:
+    """Return the note that stores a step beside a neighbour, or alone."""
+    common, other = (met.beside.common.value, met.beside.kind) if met.beside else ("", "")
+    body = _Met(met.kind, met.step, common, other)
+    return Note(MET, met.setting, met.at, msgspec.json.encode(body))
+
+
+def met_of(note: Note) -> Encounter | None:
+    """Return the step beside a neighbour that a note stores; None if there is none or it is invalid."""
+    if note.kind != MET:
+        return None
+    try:
+        body = _MET.decode(note.body)
+        beside = Rival(Common(body.common), body.other) if body.common else None
+    except (msgspec.DecodeError, ValueError):
+        return None
+    return Encounter(note.key, body.kind, beside, body.step, note.at) if body.step > 0 else None

@@ -57,6 +57,10 @@ class Transfers:
         else:
             self._spots.pop(job, None)
 
+    def spots(self, job: int) -> Mapping[str, Spot]:
+        """Return where the tasks of a job are."""
+        return self._spots.get(job, {})
+
     def hear(self, job: int, transferred: Transferred, now: float) -> Carried | None:
         """Take in a report; return what was learnt from it, if anything."""
         link = self._crossed(job, transferred)

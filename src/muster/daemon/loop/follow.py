@@ -100,7 +100,9 @@ class Follower:
         spots = spots_of(
             cluster, {each.task.name: each.slot.node for each in gang.tasks} if gang else {}
         )
-        daemon.beliefs.holds(state.job, held(cluster, state), daemon.clock.now(), spots)
+        now, holds = daemon.clock.now(), held(cluster, state)
+        daemon.beliefs.holds(state.job, holds, now, spots)
+        daemon.beliefs.seat(state.job, state.placement if holds is not None else None, cluster, now)
 
     def _predicted(
         self, state: JobState, summary: JobSummary, finish: float | None, now: float

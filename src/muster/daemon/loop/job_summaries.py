@@ -203,6 +203,8 @@ def record_of(
         live=gang.live if gang else False,
         error=summary.error,
         exit_code=summary.exit_code,
+        slowed=progress.slowed if progress and progress.beside and placed else None,
+        beside=progress.beside if progress and progress.beside and placed else None,
         finish_low=summary.finish_span[0] if summary.finish_span and not over else None,
         finish_high=summary.finish_span[1] if summary.finish_span and not over else None,
         converged=summary.converged,

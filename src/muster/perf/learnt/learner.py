@@ -55,6 +55,8 @@ class StepReport:
     """Work of one step, in the job's unit."""
     noise: float | None = None
     """Samples at which the gradient's noise equals its signal (Pollux' phi), if measured."""
+    slowed: float = 1.0
+    """The factor by which neighbours are known to make the step longer."""
 
 
 @dataclass(slots=True)
@@ -112,7 +114,8 @@ class Learner:
         kind.reached = max(kind.reached, done)
         split = _split(kind.range, held.batch or job.batch, held.workers)
         steps = kind.steps.setdefault(held.device_type, StepTimes())
-        steps.add(PlacedSplit(held.shape, split), report.step, report.sync)
+        # Elsewhere it would have other neighbours: the curve is of a job alone, only `here` is not.
+        steps.add(PlacedSplit(held.shape, split), report.step / report.slowed, report.sync)
         if kind.range is not None and report.noise is not None and report.noise > 0:
             kind.noise.add(done, report.noise)
         elif report.gain > 0:

@@ -13,7 +13,10 @@ class Agreed:
     """Workers' speeds, memory and ability, and the resulting shares of the batch."""
 
     def __init__(self, batch: int) -> None:
-        self._batch = batch
+        self.batch = batch
+        """Samples of a full step."""
+        self.least = batch
+        """The batch may shrink to this if memory is short."""
         self._watch = StragglerWatch()
         self._balance = True
         self._lines: list[tuple[float, float] | None] = []
@@ -33,7 +36,7 @@ class Agreed:
     def stragglers(self, tasks: Sequence[str]) -> list[tuple[str, float]]:
         """Return stragglers to report, and how many times slower they are."""
         # At equal shares: a fixed cost over a small share would look slow.
-        each = self._batch / max(1, len(self._lines))
+        each = self.batch / max(1, len(self._lines))
         rates = {
             task: line[0] / each + line[1]
             for task, line in zip(tasks, self._lines, strict=False)
@@ -47,4 +50,10 @@ class Agreed:
         caps = [row.cap or inf for row in rows]
         known = self._lines if self._balance else [None] * len(rows)
         noise = max((row.noise for row in rows), default=0.0)
-        self.shares = reshare(known, caps, able, self._batch, self.shares, noise)
+        self._fit(sum(cap for cap, can in zip(caps, able, strict=True) if can))
+        self.shares = reshare(known, caps, able, self.batch, self.shares, noise)
+
+    def _fit(self, room: float) -> None:
+        """Shrink a free batch to what fits into the workers' memory."""
+        if room < self.batch:
+            self.batch = max(self.least, int(room))

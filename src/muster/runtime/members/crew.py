@@ -114,14 +114,14 @@ class Builder:
         group = GlooGroup(store, rank, size, self.settings.host)
         members = probe(group, plan.members)
         if plan.owners == "update":
-            choice = choose(plan.sync, members, sizes, update=True)
+            choice = choose(plan.sync, members, sizes, update=True, decided=plan.shares)
             held = shards(choice, [flat.numel() for flat in buckets.host], members)
             mirrors = {names.index(h.owner): names.index(h.mirror) for h in held if h.mirror}
             communicator = make(choice, group, flats, members, self.after_sum, mirrors)
             return Crew(plan, rank, group, communicator, choice, ballot, held, flats, layout)
         devices = [member.device for member in members if member.role == "worker"]
         own_gpus = all(d.startswith("gpu-") for d in devices) and len(set(devices)) == len(devices)
-        choice = choose(plan.sync, members, sizes, gpus=own_gpus)
+        choice = choose(plan.sync, members, sizes, gpus=own_gpus, decided=plan.shares)
         if choice.kind == "nccl":
             flats = [*buckets.flats, ballot]
         communicator = make(choice, group, flats, members)

@@ -18,6 +18,7 @@ from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.fingerprint import Fingerprint
+from muster.runtime.data.limits import BatchLimits
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LeftError
 from muster.runtime.members.agreed import Agreed
@@ -32,6 +33,7 @@ from muster.runtime.members.shares import Gauge
 from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.owned_state import OwnedState
 from muster.runtime.shards.ownership import LostShardError
+from muster.runtime.state.batching import Batching, BatchWish
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.transfer import Donor, Joiner
 from muster.runtime.step.buckets import Buckets, ready_order
@@ -47,6 +49,7 @@ from muster.wire.messages import (
     Stop,
     TaskBusy,
     TrainingEnded,
+    UseBatch,
 )
 
 LEAST_PATIENCE = 2.0
@@ -95,6 +98,7 @@ class Membership:
         """It came to a training that others do, and has not done a step of its own yet."""
         self._joiner: Joiner | None = None
         self._gauge, self._agreed = Gauge(), Agreed(feed.batch)
+        self.batching = state.batching or Batching(BatchLimits(feed.batch, feed.batch))
         self.log = ResultLog()
         self._void_step = self._dry_step = 0
         """The void step that user code is in, here and on another worker; 0: none."""
@@ -288,7 +292,9 @@ class Membership:
                 self._hand_round(crew)
         self._share_results(crew, rows)
         able = [rank in holders or fresh for rank in range(crew.workers)]
+        self._agreed.batch, self._agreed.least = self.batching.wanted, self.batching.limits.own
         self._agreed.enter(rows[: crew.workers], able, crew.plan)
+        self.feed.use(self._agreed.batch)
         self.feed.staff([task for task, can in zip(crew.tasks, able, strict=False) if can])
         self._pending.discard(crew.formation)
         with self._orders:
@@ -328,6 +334,7 @@ class Membership:
     def _are_sharded(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> bool:
         """Whether the optimiser's state is, or just was, spread over the members."""
         if crew.plan.owners == "update":
+            self.batching.check_whole("owners that update")
             self.owned.check(self.feed.value() is not None, self.clips)
         elif crew.size > 1 and any(row.kept for row in rows):
             raise BadTrainingError('owners="update" cannot become owners="reduce" while tasks train')
@@ -398,6 +405,8 @@ class Membership:
             flat=self.state.trend.flat,
             steepest=self.state.trend.steepest,
             sketch=data.sketch,
+            seen=position.seen,
+            **self.batching.row(),
         )
 
     def _follow_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> tuple[MemberStatus, ...]:
@@ -461,7 +470,9 @@ class Membership:
             self.state.partial = first.partial
             self.state.trend = Trend(first.largest, first.best, int(first.flat), first.steepest)
             self._ask_feed(crew, crew.plan.members[holders[0]])
-        self.state.position = Position(int(first.epoch), int(first.cursor), int(first.step))
+        done = (first.epoch, first.cursor, first.step, first.seen)
+        self.state.position = Position(*map(int, done))
+        self.batching.enter(first)
         self.state.run = int(first.run)
         self.state.phase, self.state.updates = int(first.phase), int(first.updates)
         return holders
@@ -572,6 +583,8 @@ class Membership:
             self._request |= SAVE
         elif isinstance(message, Stop):
             self._request |= STOP | LEAVE if message.leave else STOP
+        elif isinstance(message, UseBatch):
+            self.batching.wish = BatchWish(message.order, 0, message.batch)
 
     def _hear_plan(self, plan: MemberPlan) -> None:
         with self._orders:
@@ -602,5 +615,5 @@ class Membership:
     def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
         crew, step = self._crew(), self.state.position.step
         pause = time.monotonic() - began
-        change = (crew.formation, step, crew.tasks, pause, cause, lost, crew.choice.words)
+        change = (crew.formation, step, crew.tasks, pause, cause, lost, *crew.choice.told)
         self.link.send(Changed(self.settings.task, *change))

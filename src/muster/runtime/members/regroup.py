@@ -199,7 +199,8 @@ class Meeting:
                 f"{leader.task} is in formation {answer['excluded']} without {self._me.task}"
             )
         members = tuple(Member(**member) for member in answer["members"])
-        return MemberPlan(**{**answer, "members": members, "batch": tuple(answer["batch"])})
+        parts = {key: tuple(answer[key]) for key in ("batch", "shares")}
+        return MemberPlan(**{**answer, "members": members, **parts})
 
     def _await_answer(self, leader: Member, connection: socket.socket) -> dict[str, Any]:
         """Return the leader's answer; `lose` ends the wait."""
@@ -299,7 +300,12 @@ class Meeting:
         here = {r.task for r in came} | {self._me.task}
         members = tuple(m for m in place.candidates if m.task in here)
         plan = replace(
-            place.plan, formation=highest + 1, after=place.plan.formation, members=members, batch=()
+            place.plan,
+            formation=highest + 1,
+            after=place.plan.formation,
+            members=members,
+            batch=(),
+            shares=(),
         )
         for registered in came:
             self._answer(registered, asdict(plan))

@@ -132,7 +132,7 @@ class ShardedEngine(StepEngine):
             crew = self._crew()
             self._regroup()
             if self._late is not None:
-                self.void, self._void_step, self._sums = False, 0, self._sums + 1
+                self.void, self._void_step, self.sums = False, 0, self.sums + 1
                 self._judge(crew)
 
     def _sum(self, crew: Crew, ours: Ours) -> None:

@@ -13,6 +13,7 @@ from muster.ending import Trend
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
+from muster.runtime.state.batching import Batching
 from muster.runtime.state.checkpoint import signature_of_all
 from muster.runtime.state.kept_values import kept_value, schedule_value
 from muster.runtime.state.module_numbers import ModuleNumbers
@@ -60,6 +61,8 @@ class TrainingState:
         """Phases applied since the members began, the same on all of them."""
         self.partial = 0.0
         """Sum of the losses of the applied phases of the step under way."""
+        self.batching: Batching | None = None
+        """The batch in use, once the data is known."""
         self.changes = 0
         """How often what is trained has changed since the beginning."""
         self.run, self.owner = 0, ""
@@ -165,7 +168,8 @@ class TrainingState:
             "loose": {name: p.detach() for name, p in self.loose.items()},
             "kept": {name: kept_value(thing) for name, thing in self.kept.items()},
             "numbers": self.numbers.changed(),
-            "position": [position.epoch, position.cursor, position.step],
+            "position": [position.epoch, position.cursor, position.step, position.seen],
+            "batching": self.batching.value() if self.batching else None,
             "losses": self.losses,
             "loss": self.loss,
             "epoch_loss": self.epoch_loss,
@@ -189,7 +193,7 @@ class TrainingState:
         self._restore_kept(whole.get("kept", {}))
         self.numbers.set(whole.get("numbers", {}))
         self.set_loose(whole.get("loose", {}))  # older checkpoints have none
-        self.position = Position(*whole["position"])
+        self._restore_position(whole)
         self.losses = float(whole["losses"])
         self.loss = float(whole.get("loss", nan))  # older checkpoints have none
         self.epoch_loss = float(whole.get("epoch_loss", nan))
@@ -199,6 +203,14 @@ class TrainingState:
         run, owner = whole.get("run", (0, ""))  # older checkpoints have none
         if owner == self.owner:  # else another's, which this training starts from
             self.run = int(run)
+
+    def _restore_position(self, whole: Packed) -> None:
+        """Restore how far the training is; older checkpoints have a fixed batch."""
+        epoch, cursor, step, *seen = whole["position"]
+        own = self.batching.limits.own if self.batching else 0
+        self.position = Position(epoch, cursor, step, *(seen or [step * own]))
+        if self.batching is not None and whole.get("batching"):
+            self.batching.restore(whole["batching"])
 
     def _restore_kept(self, saved: Packed) -> None:
         """Restore what is kept and was saved; older checkpoints have nothing of the kind."""

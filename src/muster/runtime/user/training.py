@@ -11,6 +11,7 @@ from muster.runtime.errors import BadTrainingError
 from muster.runtime.sharded.blocks import Kinds
 from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.user.evaluation import apply
+from muster.runtime.user.lr_scale import AUTO, LrScale
 from muster.runtime.user.session import Session, init
 from muster.runtime.user.until import EpochJudge, Met
 
@@ -25,7 +26,7 @@ class Training:
         optimizer: Any,
         loss: Callable[..., Tensor],
         dataset: Any,
-        global_batch: int | None = None,
+        global_batch: int | tuple[int, int] | None = None,
         epochs: int | None = None,
         steps: int | None = None,
         until: Ending | Met | None = None,
@@ -48,6 +49,7 @@ class Training:
         shard: Kinds = False,
         mirror: bool = True,
         export: str = "",
+        lr_scale: LrScale = AUTO,
     ) -> None:
         """Declare what to train, on what, until when.
 
@@ -59,7 +61,7 @@ class Training:
         from. `clip`: largest gradient norm. `on_step`: called after each step, on every worker.
         `asynchronous`: parameter servers apply each worker's gradient at once: no common steps,
         samples at least once, and a result that depends on timing. `dataset`, `global_batch`,
-        `loaders`, `sampler`, `micro_batch`: as in `Session.data`. `shard`, `mirror`: as in
+        `loaders`, `sampler`, `micro_batch`, `lr_scale`: as in `Session.data`. `shard`, `mirror`: as in
         `Session.wrap`; `export`: a file for the whole model at the end.
         """
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
@@ -75,10 +77,15 @@ class Training:
             "augment": augment,
         }
         self._sampling = {"loaders": loaders, "sampler": sampler, "micro_batch": micro_batch}
+        self._lr_scale = lr_scale
         if asynchronous and (any((loaders, sampler, micro_batch)) or global_batch is None):
             raise BadTrainingError(
                 "an asynchronous training needs a dataset and global_batch=, and takes no sampler=, "
                 "loaders= or micro_batch="
+            )
+        if asynchronous and isinstance(global_batch, list | tuple):
+            raise BadTrainingError(
+                "an asynchronous training has no common steps: give one number as global_batch"
             )
         if asynchronous and isinstance(optimizer, list | tuple):
             raise BadTrainingError("an asynchronous training has one optimiser")
@@ -106,7 +113,8 @@ class Training:
         unused, sharding = self._allow_unused, self._sharding
         ctx.wrap(self.model, self.optimizer, self.scheduler, allow_unused=unused, **sharding)  # type: ignore[arg-type]
         ctx.export(self._export)
-        ctx.data(self._dataset, self._global_batch, **self._data, **self._sampling)  # type: ignore[arg-type]
+        given = {**self._data, **self._sampling, "lr_scale": self._lr_scale}
+        ctx.data(self._dataset, self._global_batch, **given)
         if self._checkpoint is not None:
             ctx.checkpoint(self._checkpoint, every=self._every, resume_from=self._resume_from)
         ctx.forward(self.losses)
@@ -165,6 +173,7 @@ class Training:
         for optimizer in optimizers:
             optimizer.step()
         for scheduler in as_list(self.scheduler):
-            scheduler.step()
+            for _ in range(ctx.own_steps):  # schedules count steps of the user's own batch
+                scheduler.step()
         if self._on_step is not None:
             self._on_step(ctx)
