@@ -199,14 +199,19 @@ class StepDone:
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """Bytes sent over a link, and the seconds they took."""
+    """Bytes sent to another host, and the seconds they were under way."""
 
     task: str
     formation: int
     link: str
-    """"ring" for a collective, else the name of the other task."""
+    """A task on the other host; "ring", of a collective, by tasks of older versions."""
     bytes: int
+    """0: only small messages, which tell the latency alone."""
     seconds: float
+    latency: float = 0.0
+    """Seconds one way; 0: by tasks of older versions, whose `seconds` include waiting for peers."""
+    beside: int = 0
+    """Bytes to further hosts in the same seconds."""
 
 
 @dataclass(frozen=True, slots=True)

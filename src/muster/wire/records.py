@@ -325,6 +325,24 @@ class NodeRecord:
     """Whether its devices are made of CPU cores."""
     tasks: tuple["NodeTaskRecord", ...] = ()
     """Tasks that run on it, of jobs that the reader may see; only where one node is asked for."""
+    uplink: "UplinkRecord | None" = None
+    """Its link to the network; None: said by a daemon of an older version."""
+
+
+@dataclass(frozen=True, slots=True)
+class UplinkRecord:
+    """A node's link: what the cluster file or its agent claims, and what transfers have shown."""
+
+    claimed: float
+    """Bytes/s."""
+    learnt: float | None = None
+    """Bytes/s believed now; None: nothing was measured."""
+    reports: int = 0
+    """Latest measurements it rests on."""
+    at: float | None = None
+    """When the last of them came."""
+    odd: bool = False
+    """Whether it differs from others of its kind: jobs over several nodes are laid out by it."""
 
 
 @dataclass(frozen=True, slots=True)

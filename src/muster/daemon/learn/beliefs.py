@@ -20,6 +20,7 @@ from muster.daemon.learn.notes import (
     Kin,
     StepNote,
     carried_of,
+    hop_of,
     note_of,
     note_of_transfer,
     shown_of,
@@ -35,6 +36,7 @@ from muster.model.placement import Placement
 from muster.model.plan import Sync
 from muster.model.slowdowns import Slowdowns
 from muster.model.view import View
+from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
@@ -56,11 +58,21 @@ ALIKE = 4096
 """Most outlooks cached for jobs that have not run."""
 
 
+NO_LINKS = LinkHistory()
+
+
 class Beliefs:
     """Turns the messages of jobs into progress, outlooks and predictions."""
 
-    def __init__(self, node_devices: Mapping[str, int]) -> None:
-        """`node_devices`: most devices on one node, by type."""
+    def __init__(
+        self,
+        node_devices: Mapping[str, int],
+        cluster: Cluster | None = None,
+        *,
+        learn_links: bool = True,
+    ) -> None:
+        """`node_devices`: most devices on one node, by type; `cluster`: whose links are learnt;
+        `learn_links`: whether decisions are made by them, else by what the cluster file claims."""
         self._known = _of_nodes(node_devices)
         self._learner = Learner(self._known)
         self._live: dict[int, LiveJob] = {}
@@ -69,7 +81,7 @@ class Beliefs:
         self._now = 0.0
         """The latest time that was passed in."""
         self._applications = Applications()
-        self._transfers = Transfers()
+        self._transfers, self._learn_links = Transfers(cluster), learn_links
         self._neighbours = NeighbourWatch()
         self._kinds: dict[int, tuple[Job, int, str]] = {}
         """Kinds of jobs that have not run, with what they depend on."""
@@ -89,8 +101,9 @@ class Beliefs:
 
     # --- input ---
 
-    def follow(self, node_devices: Mapping[str, int]) -> None:
+    def follow(self, node_devices: Mapping[str, int], cluster: Cluster | None = None) -> None:
         """Take in that nodes have come or gone."""
+        self._transfers.cluster = cluster or self._transfers.cluster
         known = _of_nodes(node_devices)
         if known != self._known:
             self._known = known
@@ -104,9 +117,8 @@ class Beliefs:
         if isinstance(message, StepDone):
             self._hear_step(self._of(job), message, now)
         elif isinstance(message, Transferred):
-            carried = self._transfers.hear(job.number, message, now)
-            if carried is not None:
-                self._notes.append(note_of_transfer(carried))
+            learnt = self._transfers.hear(job.number, message, now)
+            self._notes += [note_of_transfer(each) for each in learnt]
         elif isinstance(message, Captured):
             live, model = self._of(job), fingerprint(message.shape)
             live.watch.learn(message)
@@ -244,9 +256,11 @@ class Beliefs:
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""
         marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
-        knowledge = self._shapes.knowledge(self._transfers.history(), now)
+        self._now, links = now, self.links()
+        knowledge = self._shapes.knowledge(links, now)
         shapes, slowdowns = self._shapes.of(marks), self.slowdowns(view)
-        return replace(view, shapes=shapes, knowledge=knowledge, slowdowns=slowdowns)
+        told = replace(view, shapes=shapes, knowledge=knowledge, slowdowns=slowdowns)
+        return replace(told, uplinks=links.nodes)
 
     @property
     def has_news(self) -> bool:
@@ -264,8 +278,13 @@ class Beliefs:
         return shape_mark(job.user, own or self._applications.last_shape(job))
 
     def links(self) -> LinkHistory:
-        """Return what links have carried, over all jobs."""
-        return self._transfers.history()
+        """Return what links have carried, over all jobs, as far as it shall be used; the same object
+        while nothing changes."""
+        return self._transfers.history(self._now) if self._learn_links else NO_LINKS
+
+    def node_links(self) -> Mapping[str, NodeLink]:
+        """Return what is known of the links of single nodes."""
+        return self._transfers.nodes(self._now)
 
     # --- across restarts ---
 
@@ -289,6 +308,8 @@ class Beliefs:
                 self._shapes.restore(note)
             elif (carried := carried_of(note)) is not None:
                 self._transfers.add(carried)
+            elif (hop := hop_of(note)) is not None:
+                self._transfers.add_hop(hop)
             elif note.kind == PROGRESS and note.key.isdecimal():
                 state = state_of(note)
                 self._remembered.pop(int(note.key), None)

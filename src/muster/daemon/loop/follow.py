@@ -62,7 +62,8 @@ class Follower:
         agents = daemon.agents()
         for fact in self._guard.look(daemon.view.cluster, agents, now):
             daemon.post(Entry([fact]))
-        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents)
+        links = daemon.beliefs.node_links()
+        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents, links)
 
     def _followed(
         self, number: int, summary: JobSummary, finish: float | None, now: float

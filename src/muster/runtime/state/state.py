@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from math import nan
 from typing import Any
 
@@ -155,6 +155,25 @@ class TrainingState:
     def optimizer_of(self, parameter: Any) -> Any:
         """Return the optimiser that updates a parameter; None: none does."""
         return self._keepers.get(id(parameter))
+
+    def row(self) -> dict[str, float]:
+        """Return its progress, for a roll call (`MemberStatus`)."""
+        position = self.position
+        return {
+            "step": position.step,
+            "epoch": position.epoch,
+            "cursor": position.cursor,
+            "seen": position.seen,
+            "losses": self.losses,
+            "loss": self.loss,
+            "epoch_loss": self.epoch_loss,
+            "run": self.run,
+            "phase": self.phase,
+            "updates": self.updates,
+            "partial": self.partial,
+            "changes": self.changes,
+            **asdict(self.trend),
+        }
 
     def whole(self) -> Packed:
         """Return everything for a checkpoint; live tensors, not copies."""
