@@ -48,6 +48,7 @@ class Code(StrEnum):
     WAITING_HELD = "waiting.held"
     WAITING_RESTART = "waiting.restart"
     RESTARTING = "running.restarting"
+    CONVERGED = "running.converged"
 
 
 SENTENCES: dict[Code, str] = {
@@ -86,6 +87,7 @@ SENTENCES: dict[Code, str] = {
     Code.WAITING_POLICY: "other jobs come first under the policy",
     Code.WAITING_HELD: "held by a user, until `muster release`",
     Code.WAITING_RESTART: "waits in the queue before it restarts, after losses in a row",
+    Code.CONVERGED: "its loss has stopped falling; it runs on until its own end or `muster stop`",
     Code.RESTARTING: "waits on its devices before it restarts, after a loss",
 }
 
