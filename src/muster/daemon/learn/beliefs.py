@@ -11,6 +11,7 @@ from muster.daemon.learn.applications import Applications, fingerprint, for_lear
 from muster.daemon.learn.live import LiveJob, LiveState, note_of_end, note_of_state, state_of
 from muster.daemon.learn.notes import (
     PROGRESS,
+    ChangeNote,
     EndNote,
     Kin,
     StepNote,
@@ -119,6 +120,8 @@ class Beliefs:
         live.spent = self._spent(live, now)
         if live.held is None and not (job.restarts or job.program.checkpoint_signal):
             live.spent = 0.0  # a plain program starts over
+        if live.held is None:
+            live.starting = now
         live.held, live.since, live.window = held, now, None
         self._note_progress(live)
 
@@ -204,6 +207,8 @@ class Beliefs:
             shown = shown_of(note)
             if isinstance(shown, EndNote):
                 endings.append(shown)
+            elif isinstance(shown, ChangeNote):
+                self._learn_change(_past(shown.kin), shown)
             elif shown is not None:
                 self._learn_step(_past(shown.kin), shown)
             elif (carried := carried_of(note)) is not None:
@@ -241,9 +246,22 @@ class Beliefs:
             return
         if live.window is None or live.window.formation != done.formation:
             live.window = Window(done.formation, track.asynchronous)
+            self._hear_change(live, done.formation, now)
         report = live.window.add(done)
         if report is not None:
             self._add_step(live, held, report, now)
+
+    def _hear_change(self, live: LiveJob, formation: int, now: float) -> None:
+        """Learn what the change that has just ended has cost."""
+        took = live.took(formation, now)
+        if took is None:
+            return
+        kin, told = self._for_learner(live)
+        self._learn_change(told, shown := ChangeNote(kin, *took))
+        key = (kin.application, shown.change)
+        if now >= self._noted.get(key, -NOTED_AGAIN) + NOTED_AGAIN:
+            self._noted[key] = now
+            self._notes.append(note_of(shown, now))
 
     def _add_step(self, live: LiveJob, held: Held, report: StepReport, now: float) -> None:
         kin, told = self._for_learner(live)
@@ -272,6 +290,10 @@ class Beliefs:
         sync = shown.sync if sum(shown.workers) > 1 else 0.0
         self._learner.watch(told, held, StepReport(shown.step, sync), shown.done)
         self._applications.learn(shown.kin)
+        self._count(shown.kin)
+
+    def _learn_change(self, told: Job, shown: ChangeNote) -> None:
+        self._learner.paused(told, shown.change, shown.seconds)
         self._count(shown.kin)
 
     def _learn_end(self, told: Job, ending: EndNote) -> None:
