@@ -35,6 +35,8 @@ Batches = tuple[int | None, ...]
 
 GROWTH = 2
 """Speeds are predicted up to this many times the most devices seen: Pollux' limit."""
+HOPE = 1.0
+"""Standard deviations by which untried numbers of devices are believed to be better than predicted."""
 CHOICES = 20
 """Batches compared: over a range of 32 each is a fifth larger than the one before, as finely as a
 step's time is known."""
@@ -220,7 +222,7 @@ class Learner:
         places = [PlacedSplit(packed(each.devices, node), each) for row in splits for each in row]
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
-        _hope(seconds, devices, steps.widest)
+        _hope(seconds, devices, steps, places)
         if kind.range is not None and len(batches) > 1:
             small = np.array([[each.at_once < kind.range.least_each for each in row] for row in splits])
             small[-1] = False
@@ -281,15 +283,22 @@ def _compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:
     )
 
 
-def _hope(seconds: Array, devices: Sequence[int], widest: int) -> None:
-    """Assume perfect scaling beyond the most devices ever tried, as Pollux does.
+def _hope(
+    seconds: Array, devices: Sequence[int], steps: StepTimes, places: Sequence[PlacedSplit]
+) -> None:
+    """Beyond the most devices ever tried believe in the better end of what is probable.
 
-    The form alone may predict that more would not help; then nobody tries, and it never learns.
+    The form alone may predict that more would not help; then nobody tries, and it never learns. Perfect
+    scaling, Pollux' assumption, is the most to hope for.
     """
-    at = widest - devices[0]
+    at = steps.widest - devices[0]
     if 0 <= at < len(devices):
-        perfect = seconds[:, at : at + 1] * widest / np.array(devices[at:])
-        seconds[:, at:] = np.minimum(seconds[:, at:], perfect)
+        perfect = seconds[:, at : at + 1] * steps.widest / np.array(devices[at:])
+        wide = np.array(places, dtype=object).reshape(seconds.shape)[:, at:]
+        better = seconds[:, at:] * np.exp(
+            -HOPE * steps.spreads(wide.ravel().tolist()).reshape(wide.shape)
+        )
+        seconds[:, at:] = np.minimum(seconds[:, at:], np.maximum(better, perfect))
 
 
 def _split(limits: BatchRange | None, batch: int | None, devices: int) -> Split:

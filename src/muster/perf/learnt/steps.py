@@ -20,8 +20,8 @@ from muster.perf.speed.step_form import Arrays, Reference, StepSetting, Times, t
 
 FEW = 8
 """Each new setting up to this number is worth a refit: the form needs as many."""
-MOST = 24
-"""Settings kept: more than twice the form's unknowns; a fit takes milliseconds."""
+MOST = 48
+"""Settings kept: a batch of its own, of each job of an application, on a dozen placements."""
 AVERAGED = 8
 """Newest reports of a setting that are averaged: their jitter is then a third of one's."""
 SURPRISE = 0.15
@@ -142,6 +142,13 @@ class StepTimes:
             return UNSEEN
         estimate = self._fit.seconds(place.setting)
         return log(estimate.high / estimate.mean) / NORMAL_80
+
+    def spreads(self, places: Sequence[PlacedSplit]) -> Array:
+        """Return the standard deviation of the logarithm of a step at each place, without noise."""
+        if self._fit is None:
+            return np.full(len(places), UNSEEN)
+        _, by, covariance = self._fit.around([place.setting for place in places])
+        return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", by[:, 0], covariance, by[:, 0])))
 
     def _surprised(self, sample: PlacedSample) -> bool:
         if len(self._reports) < FEW or self._fit is None:
