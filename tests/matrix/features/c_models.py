@@ -15,7 +15,7 @@ class ByLoss(Feature):
     verdict, close = NOISE, 0.35
 
     def result(self, parts: Parts) -> Result:
-        parts.model.eval()
+        parts.model.cpu().eval()
         x, y = parts.data[:]
         with torch.no_grad():
             return {"loss": functional.cross_entropy(parts.model(x), y)}

@@ -143,13 +143,6 @@ class StepTimes:
         estimate = self._fit.seconds(place.setting)
         return log(estimate.high / estimate.mean) / NORMAL_80
 
-    def spreads(self, places: Sequence[PlacedSplit]) -> Array:
-        """Return the standard deviation of the logarithm of a step at each place, without noise."""
-        if self._fit is None:
-            return np.full(len(places), UNSEEN)
-        _, by, covariance = self._fit.around([place.setting for place in places])
-        return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", by[:, 0], covariance, by[:, 0])))
-
     def _surprised(self, sample: PlacedSample) -> bool:
         if len(self._reports) < FEW or self._fit is None:
             return True

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from muster.runtime.comm.base import Transfer
 from muster.runtime.comm.group import GlooGroup, Work
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.watch import Watch
@@ -26,6 +25,9 @@ LOOK = 5e-5
 """Seconds between two looks at the device: a blocking wait could not be ended by an abort."""
 ABORTED = 10.0
 """Seconds for an abort, which frees what the device holds; training goes on without it afterwards."""
+NEVER = timedelta(days=365)
+"""Torch's own deadline. At ours, its watchdog would sleep for a minute before it can be ended, and who
+drops the group would wait for it with the interpreter's lock held. The watch sees to deadlines."""
 _OURS = {
     # Torch's own watchdog would end the process of a survivor.
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
@@ -48,7 +50,7 @@ class Nccl(Ring):
         if not all(flat.is_cuda for flat in flats[:-1]):
             raise BrokenGroupError("NCCL sums on GPUs only, and these gradients are in host memory")
         self._ballot: Work | None = None
-        self._sums: list[tuple[int, float, Any]] = []
+        self._sums: list[Any] = []
         self._why = ""
         """Why the group is broken; empty: it is not."""
         self._ending = threading.Lock()
@@ -73,8 +75,7 @@ class Nccl(Ring):
         if bucket == len(self._flats) - 1:
             self._ballot = self._group.allreduce(flat)
             return
-        put = time.monotonic()
-        self._sums.append((bucket, put, self.start(lambda pg: pg.allreduce([flat], self._sum))))
+        self._sums.append(self.start(lambda pg: pg.allreduce([flat], self._sum)))
 
     def start(self, call: Callable[[Any], Any]) -> Any:
         """Start an operation of torch's process group, behind what the current stream has queued."""
@@ -97,20 +98,15 @@ class Nccl(Ring):
         if self._why:
             raise BrokenGroupError(self._why)
 
-    def finish(self) -> list[Transfer]:
+    def finish(self) -> None:
         """Wait until every bucket holds its sum, and not only its place in the device's queue."""
         if self._ballot is not None:
             self._ballot.wait(time.monotonic() + self._group.deadline)
         self._watch.wait_from_now()
-        size, seconds, before = 0, 0.0, 0.0
-        for bucket, put, work in self._sums:
+        for work in self._sums:
             self._await(work)
-            now = time.monotonic()
-            size, seconds = size + self._flats[bucket].nbytes, seconds + now - max(put, before)
-            before = now
         self._watch.done()
         self._sums.clear()
-        return [Transfer("ring", size, seconds)] if size else []
 
     def close(self) -> None:
         self._watch.close()
@@ -121,7 +117,7 @@ class Nccl(Ring):
         os.environ.update(_OURS)
         group = self._group
         options = module.ProcessGroupNCCL.Options()
-        options._timeout = timedelta(seconds=group.deadline)
+        options._timeout = NEVER
         store = module.PrefixStore("nccl", group.store)
         pg = module.ProcessGroupNCCL(store, group.rank, group.size, options)
         with self._ending:
