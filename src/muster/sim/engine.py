@@ -288,6 +288,9 @@ class Engine:
             if now < life.resumes + self.setting.watched(shown.step):
                 continue
             life.reported = life.version
+            if life.changed is not None:
+                self.beliefs.paused(life.job, life.changed, life.resumes - life.since)
+                life.changed = None
             self.beliefs.watch(life.job, life.crew, self._measured(life, shown), life.done)
 
     def _measured(self, life: Life, shown: StepReport) -> StepReport:
