@@ -1,12 +1,10 @@
 """Times of forward and backward passes, also on an asynchronous device."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-
-from muster.runtime.comm.base import Transfer
 
 
 @dataclass
