@@ -53,11 +53,13 @@ class Life:
     """When it got its current devices."""
     shows: int = 0
     """Reports so far: each has its own error."""
+    drag: float = 1.0
+    """Factor by which slow links lengthen its steps; 1: none."""
 
     @property
     def rate(self) -> float:
         """Current work per s, without pauses."""
-        return self.pace.rate / self.slowdown
+        return self.pace.rate / (self.slowdown * self.drag)
 
     @property
     def is_leaving(self) -> bool:
