@@ -14,6 +14,10 @@ from math import floor, inf
 from typing import Protocol
 
 
+NUDGE = 1e-9
+"""Part of a time by which it is moved on where the next sample is done at once."""
+
+
 class Line(Protocol):
     """Seconds of a device for a batch: `fixed` s + `per_sample` s/sample x batch; hashable."""
 
@@ -73,11 +77,15 @@ def finish(bearers: Sequence[Bearer], batch: int) -> float:
 def finish_alike(bearers: Sequence[Bearer], batch: int) -> float:
     """The same, with identical devices already merged."""
     time = _together(bearers, batch)
+    nudge = NUDGE * max(time, NUDGE)
     while time < inf:
         done = [bearer.samples_by(time) for bearer in bearers]
         if sum(each * b.devices for each, b in zip(done, bearers, strict=True)) >= batch:
             break
-        time = min(b.next_after(each) for each, b in zip(done, bearers, strict=True))
+        then = min(b.next_after(each) for each, b in zip(done, bearers, strict=True))
+        if then <= time:  # a sample that takes no time, or less than the clock tells apart
+            then, nudge = time + nudge, 2 * nudge
+        time = then
     return time
 
 
