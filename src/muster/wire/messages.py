@@ -161,6 +161,10 @@ class Captured:
     """Samples of one step over all workers; 0: unknown."""
     largest: int = 0
     """The most that a step may have, if the batch is free; 0: it stays as it is."""
+    until: str = ""
+    """What ends it, if that is its loss: an ending as `ending.parse_ending` reads it, or words."""
+    most: int = 0
+    """Steps after which it ends whatever its loss; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)

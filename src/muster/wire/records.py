@@ -78,6 +78,17 @@ class JobRecord:
     """By how much its steps are longer beside its worst neighbour (0.1: a tenth)."""
     beside: int | None = None
     """The number of that neighbour."""
+    finish_low: float | None = None
+    finish_high: float | None = None
+    """The 80 % interval of the predicted finish."""
+    until: str = ""
+    """What ends it, if that is its loss: "loss < 0.1", "converged 0.5% for 3 epochs"."""
+    epochs_left: tuple[float, float, float] | None = None
+    """Predicted from its losses: the mean, and the ends of the 80 % interval."""
+    noticed: str = ""
+    """What stands out in its losses, or why they predict nothing."""
+    converged: str = ""
+    """That its loss has stopped falling; empty: it has not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,11 @@ def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
     """Return the tasks that a job has beyond a plan."""
     assert state.placement is not None
     placed = state.placement
-    roles = [(spec.role, placed.count(spec.role) - goal.count(spec.role)) for spec in state.job.roles]
+    roles = [
+        (spec.role, placed.count(spec.role) - goal.count(spec.role))
+        for spec in state.job.roles
+        if not (spec.optional and placed.count(spec.role) <= spec.most)
+    ]
     return tuple(slot for role, count in roles for slot in _last(placed, role, count))
 
 

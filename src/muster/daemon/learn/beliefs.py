@@ -7,8 +7,10 @@ and is kept apart from those that do.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import exp
 
 from muster.daemon.learn.applications import Applications, fingerprint, for_learner
+from muster.daemon.learn.convergence import LossEnding
 from muster.daemon.learn.live import LiveJob, LiveState, note_of_end, note_of_state, state_of
 from muster.daemon.learn.neighbours import NeighbourWatch
 from muster.daemon.learn.notes import (
@@ -38,6 +40,7 @@ from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.speed.fitted import NORMAL_80
 from muster.store.batch import Note
 from muster.wire.messages import Captured, Changed, Message, Saved, StepDone, Transferred
 
@@ -118,6 +121,7 @@ class Beliefs:
             self._notes += [note_of_transfer(each) for each in learnt]
         elif isinstance(message, Captured):
             live, model = self._of(job), fingerprint(message.shape)
+            live.watch.learn(message)
             mark = shape_mark(job.user, model)
             self._shapes.capture(job.number, mark, message.shape, message.batch, now)
             if live.track.note_shape(message, model):
@@ -232,15 +236,26 @@ class Beliefs:
         kin, told = self._for_learner(live)
         outlook = self._outlook(live, now)
         alike = kin.reports and self._applications.have_ended(kin.application)
-        if told.work is None and not (alike and outlook.spread <= GUESS):
+        by_loss = told.work is None and live.watch.predicts(live.track.step)
+        if told.work is None and not ((alike or by_loss) and outlook.spread <= GUESS):
             return None
         workers = sum(live.held.shape)
         rate = outlook.here or outlook.speed.rate(live.held.device_type, workers)
         return now + outlook.left / rate if rate > 0 and outlook.left > 0 else None
 
+    def finish_span(self, job: int, finish: float, now: float) -> tuple[float, float]:
+        """Return the 80 % interval of a predicted finish."""
+        factor = exp(NORMAL_80 * min(self._outlook(self._live[job], now).spread, GUESS))
+        return now + (finish - now) / factor, now + (finish - now) * factor
+
+    def ending(self, job: int) -> LossEnding | None:
+        """Return when the loss of a job ends it, and whether it has stopped falling; None: unknown."""
+        live = self._live.get(job)
+        return live.watch.ending(live.track.step) if live is not None and live.track.reported else None
+
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""
-        marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
+        marks = {n: (self._mark(state.job), state.plan) for n, state in view.jobs.items()}
         self._now, links = now, self.links()
         knowledge = self._shapes.knowledge(links, now)
         shapes, slowdowns = self._shapes.of(marks), self.slowdowns(view)
@@ -320,6 +335,7 @@ class Beliefs:
         track, known = live.track, live.track.reported
         if not track.note_step(done, now):
             return
+        live.watch.hear(done)
         if not known:
             self._applications.learn(self._kin(live))
         if self._neighbours.awaits(live.job.number):
@@ -417,7 +433,7 @@ class Beliefs:
             return self._learner.outlook(told, live.held, self._spent(live, now))
         # A restarted job resumes from its checkpoint.
         done = live.track.step if live.held is not None else min(live.track.saved, live.track.step)
-        return self._learner.outlook(told, live.held, float(done))
+        return self._learner.outlook(told, live.held, float(done), live.watch.left(done))
 
     def _unstarted(self, job: Job) -> Outlook:
         """Return the outlook of a job that has not run, shared by all about which the same is known."""

@@ -450,6 +450,7 @@ class StepEngine(Membership):
             self._before = None
             self._stores.forget(crew.formation)
             self._meeting.stand(CurrentPlans(crew.plan))
+            self._tell_now()
         self._move_on(crew)
         self._change_batch(crew)
         self._note_stragglers(crew)
