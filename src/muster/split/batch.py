@@ -58,10 +58,11 @@ def shares(bearers: Sequence[Bearer], batch: int) -> tuple[int, ...] | None:
     parts = [bearer.samples_by(time) * bearer.devices for bearer in bearers]
     spare = sum(parts) - batch
     # Those that would finish last give back the excess: nobody then finishes later.
-    for i in sorted(range(len(parts)), key=lambda i: -_finished(bearers[i], parts[i])):
-        given = min(spare, parts[i], max(bearers[i].devices, spare - sum(parts) + parts[i]))
-        parts[i] -= given
-        spare -= given
+    while spare > 0:
+        for i in sorted(range(len(parts)), key=lambda i: -_finished(bearers[i], parts[i])):
+            given = min(spare, parts[i], max(bearers[i].devices, spare - sum(parts) + parts[i]))
+            parts[i] -= given
+            spare -= given
     return tuple(parts)
 
 
