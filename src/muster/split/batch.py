@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from math import floor, inf
 from typing import Protocol
 
-
 NUDGE = 1e-9
 """Part of a time by which it is moved on where the next sample is done at once."""
 
