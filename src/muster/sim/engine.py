@@ -302,7 +302,14 @@ class Engine:
             life.reported = life.version
             self.crossings.watch(life, self.view.cluster, now)
             if self.setting.policy.informed:
-                self.beliefs.watch(life.job, life.crew, self._measured(life, shown), life.done)
+                self._believe(life, shown)
+
+    def _believe(self, life: Life, shown: StepReport) -> None:
+        assert life.crew is not None
+        if life.changed is not None:
+            self.beliefs.paused(life.job, life.changed, life.resumes - life.since)
+            life.changed = None
+        self.beliefs.watch(life.job, life.crew, self._measured(life, shown), life.done)
 
     def _measured(self, life: Life, shown: StepReport) -> StepReport:
         random = Random(f"{self.setting.seed}/{life.job.name}/{life.shows}")

@@ -275,7 +275,7 @@ class CycleState:
 
     def price(self, state: JobState) -> float:
         """Return the seconds of work that a stop costs: what is at risk, and a pause."""
-        return state.at_risk(self.now) + state.job.pause
+        return state.at_risk(self.now) + self.view.start_pause(state)
 
     def cost(self, state: JobState) -> float:
         """Return the device-seconds of work that a stop costs the job, to be told. One that saves when
@@ -283,7 +283,9 @@ class CycleState:
         only if the save fails."""
         job = state.job
         saves = job.program.checkpoint_signal is not None or (job.elastic and not job.restarts)
-        return (job.pause if saves else self.price(state)) * self.placement_of(state).devices
+        return (self.view.start_pause(state) if saves else self.price(state)) * self.placement_of(
+            state
+        ).devices
 
     def lost(self, state: JobState) -> float | None:
         """Return the seconds of work lost for good by a stop; None: it goes on from a checkpoint."""
