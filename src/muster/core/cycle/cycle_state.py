@@ -32,7 +32,7 @@ from muster.place.prices import Prices
 from muster.place.request import Request, Strategy
 from muster.place.roomy import roomy
 from muster.place.spread import spread
-from muster.place.uplinks import around_slow
+from muster.place.uplinks import Uplinks, around_slow, uplinks_of
 from muster.policy.base import Allocation
 
 Rank = tuple[bool, int]
@@ -180,6 +180,11 @@ class CycleState:
     def untouched(self, state: JobState) -> bool:
         """Whether this cycle neither stops nor moves the job."""
         return state.number not in self.outcome.stops and state.number not in self.outcome.moves
+
+    @cached_property
+    def uplinks(self) -> Uplinks:
+        """The links of nodes."""
+        return uplinks_of(self.view.cluster, self.view.uplinks)
 
     @cached_property
     def leaving(self) -> tuple[Slot, ...]:
@@ -443,9 +448,9 @@ class CycleState:
         return [self.outcome.promises[number] for number in served if number in self.outcome.promises]
 
     def strategy(self, job: Job) -> Strategy:
-        """Return the placement strategy of a job, around links that were learnt to be slow."""
-        chosen, uplinks = self._strategy(job), self.view.uplinks
-        return around_slow(chosen, uplinks) if uplinks else chosen
+        """Return the placement strategy of a job, around slow links."""
+        chosen = self._strategy(job)
+        return around_slow(chosen, self.uplinks) if self.uplinks.slower else chosen
 
     def _strategy(self, job: Job) -> Strategy:
         """Return the placement strategy of a job, with the prices of places for it."""
