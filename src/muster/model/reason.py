@@ -24,6 +24,7 @@ class Code(StrEnum):
     MIGRATED = "migrated.makes_room"
     MIGRATED_POLICY = "migrated.policy"
     MIGRATED_DRAINED = "migrated.drained"
+    MIGRATED_APART = "migrated.apart"
     PREEMPTED = "preempted.reclaimed"
     PREEMPTED_POLICY = "preempted.policy"
     PREEMPTED_DRAINED = "preempted.drained"
@@ -62,6 +63,7 @@ SENTENCES: dict[Code, str] = {
     Code.MIGRATED: "moved to make room for a gang that did not fit its locality contract",
     Code.MIGRATED_POLICY: "the policy wants it on another device type",
     Code.MIGRATED_DRAINED: "moved to other devices: its node is draining and must be empty soon",
+    Code.MIGRATED_APART: "moved away from neighbours: they slowed each other down",
     Code.PREEMPTED: "borrowed devices reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
     Code.PREEMPTED_DRAINED: "its node is draining and must be empty soon, and nothing else is free",

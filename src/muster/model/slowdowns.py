@@ -40,11 +40,19 @@ class Slowdowns:
     """Of jobs of two kinds: the own, then the neighbour's."""
     kinds: Mapping[int, str] = field(default_factory=dict)
     """The kinds of live jobs, by number; the others are like any job."""
+    proven: tuple[Common, ...] = ()
+    """What was measured often enough to move a running job for it."""
 
     def beside(self, common: Common, own: int, other: int) -> float:
         """Return how much longer the steps of a job get beside another."""
         known = self.pairs.get(common, {}).get(self.kinds.get(own, ""), {})
         return known.get(self.kinds.get(other, ""), self.typical[common])
+
+    def without_doubt(self) -> "Slowdowns":
+        """Return what was measured often enough; the rest costs nothing."""
+        typical = {each: e if each in self.proven else 0.0 for each, e in self.typical.items()}
+        pairs = {each: known for each, known in self.pairs.items() if each in self.proven}
+        return Slowdowns(typical, pairs, self.kinds, self.proven)
 
 
 def common_on(kind: ConfigurationSet, mine: int, theirs: int) -> Common:

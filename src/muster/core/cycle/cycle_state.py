@@ -121,7 +121,7 @@ class CycleState:
     @cached_property
     def prices(self) -> Prices:
         """What places cost because of the neighbours there, this cycle's starts included."""
-        return Prices(self.standing.neighbourhood, self.view.slowdowns)
+        return self.standing.prices()
 
     def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
         """Yield the options where only room is lacking: the pool could take the job there."""

@@ -29,6 +29,8 @@ HALF_LIFE = 86400.0
 """s after which a report weighs half: programs, drivers and cooling change over days."""
 PRIOR_WEIGHT = 2.0
 """Weight of the prior against one comparison of a single report with a single one."""
+PROVEN = 8.0
+"""Weight of comparisons from which on running jobs are moved: their mean is off by 2 % then."""
 PAIR_WEIGHT = 1.0
 """The same of what any two jobs have shown, against what two kinds have."""
 MOST = log(4.0)
@@ -189,7 +191,9 @@ def _believed(known: _Learnt) -> Slowdowns:
     pairs: dict[Common, dict[str, dict[str, float]]] = {}
     for (common, own, other), excess in known.pairs.items():
         pairs.setdefault(common, {}).setdefault(own, {})[other] = _longer(excess)
-    return Slowdowns({each: _longer(excess) for each, excess in known.typical.items()}, pairs)
+    typical = {each: _longer(excess) for each, excess in known.typical.items()}
+    proven = tuple(each for each, weight in known.weights.items() if weight >= PROVEN)
+    return Slowdowns(typical, pairs, proven=proven)
 
 
 def _is_of(compared: _Compared, neighbour: Rival) -> bool:
