@@ -148,6 +148,15 @@ class RequestChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Avoided:
+    """A neighbour that a job was placed apart from, and how much longer its steps would be there."""
+
+    name: str
+    number: int
+    slowed: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reason:
     """A code and its figures."""
 
@@ -170,3 +179,5 @@ class Reason:
     """What is to join before the job can start."""
     because: str = ""
     """The draining node that the job leaves, and why it is draining."""
+    avoided: Avoided | None = None
+    """The neighbour it would have got but for what was learnt."""

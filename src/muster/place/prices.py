@@ -49,6 +49,16 @@ class Prices:
             known = self._kept[key] = changes, self._work_out(job, node, bits, tenants)
         return known[1]
 
+    def worst(self, job: int, node: str, bits: int) -> tuple[float, int]:
+        """Return how much longer a job's steps get on these devices, and beside whom; 0: nobody."""
+        kind = self._neighbourhood.kind_of(node)
+        found = (
+            (self.slowdowns.beside(common_on(kind, bits, theirs), job, other), other)
+            for other, theirs in self._neighbourhood.on(node).items()
+            if other != job
+        )
+        return max(found, default=(0.0, 0))
+
     def lost(self, node: str) -> float:
         """Return the devices' worth of steps that the tenants of a node lose to each other."""
         tenants, changes = self._neighbourhood.on(node), self._neighbourhood.changes.get(node, 0)

@@ -18,7 +18,8 @@ from muster.place.prices import Prices
 WORST = 4
 """Nodes looked at in a cycle, those that lose most, and jobs tried: the others' turn comes."""
 MARGIN = 5.0
-"""A move must gain this many times its cost: how long a job still runs is a guess, and a move a risk."""
+"""A move must gain this many times its cost: how long a job still runs is a guess, and moves are a
+risk."""
 APART = ("adaptive", "spread")
 """Strategies that keep jobs apart."""
 
