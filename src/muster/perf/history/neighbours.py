@@ -30,7 +30,7 @@ HALF_LIFE = 86400.0
 PRIOR_WEIGHT = 2.0
 """Weight of the prior against one comparison of a single report with a single one."""
 PROVEN = 8.0
-"""Weight of comparisons from which on running jobs are moved: their mean is off by 2 % then."""
+"""Weight of comparisons from which on running jobs are moved: their mean is known to 4 % then."""
 PAIR_WEIGHT = 1.0
 """The same of what any two jobs have shown, against what two kinds have."""
 MOST = log(4.0)
@@ -161,7 +161,7 @@ class Encounters:
         weight = known.weights.get(beside.common, 0.0)
         if weight <= PRIOR_WEIGHT:
             return 0.0
-        return _longer(known.of(kind, beside) - NOISE / sqrt(weight))
+        return _longer(known.of(kind, beside) - 2 * NOISE / sqrt(weight))
 
     def seen(self, setting: str, beside: Rival | None) -> float | None:
         """Return by how much steps were longer in a setting beside a neighbour; None if never both."""
@@ -192,7 +192,8 @@ def _believed(known: _Learnt) -> Slowdowns:
     for (common, own, other), excess in known.pairs.items():
         pairs.setdefault(common, {}).setdefault(own, {})[other] = _longer(excess)
     typical = {each: _longer(excess) for each, excess in known.typical.items()}
-    proven = tuple(each for each, weight in known.weights.items() if weight >= PROVEN)
+    weights = {each: weight for each, weight in known.weights.items() if weight >= PROVEN}
+    proven = {each: 2 * NOISE / sqrt(weight) for each, weight in weights.items()}
     return Slowdowns(typical, pairs, proven=proven)
 
 
