@@ -113,6 +113,8 @@ class View:
     nothing has changed."""
     slowdowns: Slowdowns = field(default_factory=Slowdowns)
     """What is believed about neighbours."""
+    uplinks: Mapping[str, float] = field(default_factory=dict)
+    """Bytes/s of nodes whose link was learnt to differ from what the cluster file says."""
 
     def __post_init__(self) -> None:
         # Views stored before names were per user have them without the user.

@@ -33,6 +33,7 @@ from muster.place.prices import Prices
 from muster.place.request import Request, Strategy
 from muster.place.roomy import roomy
 from muster.place.spread import spread
+from muster.place.uplinks import around_slow
 from muster.policy.base import Allocation
 
 Rank = tuple[bool, int]
@@ -442,6 +443,11 @@ class CycleState:
         return [self.outcome.promises[number] for number in served if number in self.outcome.promises]
 
     def strategy(self, job: Job) -> Strategy:
+        """Return the placement strategy of a job, around links that were learnt to be slow."""
+        chosen, uplinks = self._strategy(job), self.view.uplinks
+        return around_slow(chosen, uplinks) if uplinks else chosen
+
+    def _strategy(self, job: Job) -> Strategy:
         """Return the placement strategy of a job, with the prices of places for it."""
         name = self.rules.strategy
         if name == "adaptive":

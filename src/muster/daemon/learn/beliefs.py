@@ -7,8 +7,10 @@ and is kept apart from those that do.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import exp
 
 from muster.daemon.learn.applications import Applications, fingerprint, for_learner
+from muster.daemon.learn.convergence import LossEnding
 from muster.daemon.learn.live import LiveJob, LiveState, note_of_end, note_of_state, state_of
 from muster.daemon.learn.neighbours import NeighbourWatch
 from muster.daemon.learn.notes import (
@@ -18,6 +20,7 @@ from muster.daemon.learn.notes import (
     Kin,
     StepNote,
     carried_of,
+    hop_of,
     note_of,
     note_of_transfer,
     shown_of,
@@ -33,9 +36,11 @@ from muster.model.placement import Placement
 from muster.model.plan import Sync
 from muster.model.slowdowns import Slowdowns
 from muster.model.view import View
+from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.speed.fitted import NORMAL_80
 from muster.store.batch import Note
 from muster.wire.messages import Captured, Changed, Message, Saved, StepDone, Transferred
 
@@ -53,11 +58,21 @@ ALIKE = 4096
 """Most outlooks cached for jobs that have not run."""
 
 
+NO_LINKS = LinkHistory()
+
+
 class Beliefs:
     """Turns the messages of jobs into progress, outlooks and predictions."""
 
-    def __init__(self, node_devices: Mapping[str, int]) -> None:
-        """`node_devices`: most devices on one node, by type."""
+    def __init__(
+        self,
+        node_devices: Mapping[str, int],
+        cluster: Cluster | None = None,
+        *,
+        learn_links: bool = True,
+    ) -> None:
+        """`node_devices`: most devices on one node, by type; `cluster`: whose links are learnt;
+        `learn_links`: whether decisions are made by them, else by what the cluster file claims."""
         self._known = _of_nodes(node_devices)
         self._learner = Learner(self._known)
         self._live: dict[int, LiveJob] = {}
@@ -66,7 +81,7 @@ class Beliefs:
         self._now = 0.0
         """The latest time that was passed in."""
         self._applications = Applications()
-        self._transfers = Transfers()
+        self._transfers, self._learn_links = Transfers(cluster), learn_links
         self._neighbours = NeighbourWatch()
         self._kinds: dict[int, tuple[Job, int, str]] = {}
         """Kinds of jobs that have not run, with what they depend on."""
@@ -86,8 +101,9 @@ class Beliefs:
 
     # --- input ---
 
-    def follow(self, node_devices: Mapping[str, int]) -> None:
+    def follow(self, node_devices: Mapping[str, int], cluster: Cluster | None = None) -> None:
         """Take in that nodes have come or gone."""
+        self._transfers.cluster = cluster or self._transfers.cluster
         known = _of_nodes(node_devices)
         if known != self._known:
             self._known = known
@@ -101,11 +117,11 @@ class Beliefs:
         if isinstance(message, StepDone):
             self._hear_step(self._of(job), message, now)
         elif isinstance(message, Transferred):
-            carried = self._transfers.hear(job.number, message, now)
-            if carried is not None:
-                self._notes.append(note_of_transfer(carried))
+            learnt = self._transfers.hear(job.number, message, now)
+            self._notes += [note_of_transfer(each) for each in learnt]
         elif isinstance(message, Captured):
             live, model = self._of(job), fingerprint(message.shape)
+            live.watch.learn(message)
             mark = shape_mark(job.user, model)
             self._shapes.capture(job.number, mark, message.shape, message.batch, now)
             if live.track.note_shape(message, model):
@@ -220,18 +236,31 @@ class Beliefs:
         kin, told = self._for_learner(live)
         outlook = self._outlook(live, now)
         alike = kin.reports and self._applications.have_ended(kin.application)
-        if told.work is None and not (alike and outlook.spread <= GUESS):
+        by_loss = told.work is None and live.watch.predicts(live.track.step)
+        if told.work is None and not ((alike or by_loss) and outlook.spread <= GUESS):
             return None
         workers = sum(live.held.shape)
         rate = outlook.here or outlook.speed.rate(live.held.device_type, workers)
         return now + outlook.left / rate if rate > 0 and outlook.left > 0 else None
 
+    def finish_span(self, job: int, finish: float, now: float) -> tuple[float, float]:
+        """Return the 80 % interval of a predicted finish."""
+        factor = exp(NORMAL_80 * min(self._outlook(self._live[job], now).spread, GUESS))
+        return now + (finish - now) / factor, now + (finish - now) * factor
+
+    def ending(self, job: int) -> LossEnding | None:
+        """Return when the loss of a job ends it, and whether it has stopped falling; None: unknown."""
+        live = self._live.get(job)
+        return live.watch.ending(live.track.step) if live is not None and live.track.reported else None
+
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""
-        marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
-        knowledge = self._shapes.knowledge(self._transfers.history(), now)
+        marks = {n: (self._mark(state.job), state.plan) for n, state in view.jobs.items()}
+        self._now, links = now, self.links()
+        knowledge = self._shapes.knowledge(links, now)
         shapes, slowdowns = self._shapes.of(marks), self.slowdowns(view)
-        return replace(view, shapes=shapes, knowledge=knowledge, slowdowns=slowdowns)
+        told = replace(view, shapes=shapes, knowledge=knowledge, slowdowns=slowdowns)
+        return replace(told, uplinks=links.nodes)
 
     @property
     def has_news(self) -> bool:
@@ -249,8 +278,13 @@ class Beliefs:
         return shape_mark(job.user, own or self._applications.last_shape(job))
 
     def links(self) -> LinkHistory:
-        """Return what links have carried, over all jobs."""
-        return self._transfers.history()
+        """Return what links have carried, over all jobs, as far as it shall be used; the same object
+        while nothing changes."""
+        return self._transfers.history(self._now) if self._learn_links else NO_LINKS
+
+    def node_links(self) -> Mapping[str, NodeLink]:
+        """Return what is known of the links of single nodes."""
+        return self._transfers.nodes(self._now)
 
     # --- across restarts ---
 
@@ -274,6 +308,8 @@ class Beliefs:
                 self._shapes.restore(note)
             elif (carried := carried_of(note)) is not None:
                 self._transfers.add(carried)
+            elif (hop := hop_of(note)) is not None:
+                self._transfers.add_hop(hop)
             elif note.kind == PROGRESS and note.key.isdecimal():
                 state = state_of(note)
                 self._remembered.pop(int(note.key), None)
@@ -299,6 +335,7 @@ class Beliefs:
         track, known = live.track, live.track.reported
         if not track.note_step(done, now):
             return
+        live.watch.hear(done)
         if not known:
             self._applications.learn(self._kin(live))
         if self._neighbours.awaits(live.job.number):
@@ -396,7 +433,7 @@ class Beliefs:
             return self._learner.outlook(told, live.held, self._spent(live, now))
         # A restarted job resumes from its checkpoint.
         done = live.track.step if live.held is not None else min(live.track.saved, live.track.step)
-        return self._learner.outlook(told, live.held, float(done))
+        return self._learner.outlook(told, live.held, float(done), live.watch.left(done))
 
     def _unstarted(self, job: Job) -> Outlook:
         """Return the outlook of a job that has not run, shared by all about which the same is known."""

@@ -4,15 +4,17 @@ import msgspec
 
 from muster.model.slowdowns import Common
 from muster.perf.estimate import BadMeasurementError
+from muster.perf.history.hops import HopSeen
 from muster.perf.history.links import Carried
 from muster.perf.history.neighbours import Encounter, Rival
 from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
 SHOWN, CARRIED, PROGRESS, SHAPE, MET = "shown", "carried", "progress", "shape", "met"
+HOP = "hop"
 """Kinds of notes: measured steps and ends by application, transfers by class of link, progress by job
-number, captured models by fingerprint, steps beside neighbours by setting."""
-KINDS = (SHOWN, CARRIED, PROGRESS, SHAPE, MET)
+number, captured models by fingerprint, steps beside neighbours by setting, rates between two nodes."""
+KINDS = (SHOWN, CARRIED, PROGRESS, SHAPE, MET, HOP)
 
 
 class Kin(msgspec.Struct, frozen=True):
@@ -70,9 +72,16 @@ class _Met(msgspec.Struct, frozen=True):
     other: str = ""
 
 
+class _Hop(msgspec.Struct, frozen=True):
+    source: str
+    target: str
+    rate: float
+
+
 _SHOWN = msgspec.json.Decoder(StepNote | EndNote)
 _CARRIED = msgspec.json.Decoder(_Transfer)
 _MET = msgspec.json.Decoder(_Met)
+_HOP = msgspec.json.Decoder(_Hop)
 
 
 def note_of(shown: StepNote | EndNote, at: float) -> Note:
@@ -80,8 +89,11 @@ def note_of(shown: StepNote | EndNote, at: float) -> Note:
     return Note(SHOWN, shown.kin.application, at, msgspec.json.encode(shown))
 
 
-def note_of_transfer(carried: Carried) -> Note:
+def note_of_transfer(carried: Carried | HopSeen) -> Note:
     """Return the note that stores a transfer."""
+    if isinstance(carried, HopSeen):
+        hop = _Hop(carried.source, carried.target, carried.rate)
+        return Note(HOP, f"{hop.source} {hop.target}", carried.at, msgspec.json.encode(hop))
     wire, configuration = carried.link
     body = _Transfer(wire.value, configuration, carried.bytes, carried.seconds)
     return Note(CARRIED, f"{wire.value} {configuration}", carried.at, msgspec.json.encode(body))
@@ -130,3 +142,14 @@ def met_of(note: Note) -> Encounter | None:
     except (msgspec.DecodeError, ValueError):
         return None
     return Encounter(note.key, body.kind, beside, body.step, note.at) if body.step > 0 else None
+
+
+def hop_of(note: Note) -> HopSeen | None:
+    """Return the hop that a note stores; None if there is none or it is invalid."""
+    if note.kind != HOP:
+        return None
+    try:
+        body = _HOP.decode(note.body)
+    except msgspec.DecodeError:
+        return None
+    return HopSeen(body.source, body.target, body.rate, note.at) if body.rate > 0 else None

@@ -311,7 +311,7 @@ class Daemon:
         nodes, self.sights = self.view.cluster.index, turn.sights
         self.state = turn.state
         if self.view.cluster.index is not nodes:  # some have come or gone
-            self.beliefs.follow(self.view.cluster.node_devices())
+            self.beliefs.follow(self.view.cluster.node_devices(), self.view.cluster)
         self.summaries.update(summaries)
         for number, closed in turn.closed.items():
             summary = self.summaries.pop(number, None)

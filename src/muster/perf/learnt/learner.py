@@ -23,7 +23,7 @@ from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.batches import Array, BatchRange, Split, gain
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.held import Held, packed
-from muster.perf.learnt.lengths import FIRST, Left, Lengths
+from muster.perf.learnt.lengths import FIRST, Left, Lengths, agreed
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.tables import ByType
 from muster.perf.learnt.way import Way, stretch
@@ -140,13 +140,17 @@ class Learner:
         """Drop a job that did not reach its end: its length says nothing."""
         self._own.pop(job.number, None)
 
-    def outlook(self, job: Job, held: Held | None, done: float) -> Outlook:
-        """Return the outlook of a live job."""
+    def outlook(self, job: Job, held: Held | None, done: float, ahead: Left | None = None) -> Outlook:
+        """Return the outlook of a live job; `ahead`: work left by what only this job shows."""
         kind, first = self._kind(job), self._types(job)[0]
         costs = self._cost(job, kind, first)
         if job.work is not None:
             end = max(job.work, done)
             left = Left(costs.alone(done, end), 0.0)
+        elif ahead is not None:
+            work = agreed(ahead, kind.lengths.left(done)) if kind.lengths else ahead
+            end = done + work.middle
+            left = Left(costs.alone(done, end), work.spread)
         elif kind.lengths:
             work = kind.lengths.left(done)
             end = done + work.middle

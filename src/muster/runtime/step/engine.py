@@ -14,7 +14,7 @@ redone step skips the phases that were applied, so that nothing is applied twice
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import isfinite
 from operator import or_
@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from muster.runtime.comm.base import Transfer
+from muster.runtime.comm.hops import Hops, hops_of
 from muster.runtime.data.feed import Drawn, Feed, StepPart
 from muster.runtime.data.fingerprint import TOLERANCE
 from muster.runtime.data.samples import Position
@@ -77,7 +77,6 @@ class StepTiming:
     backward: float = 0.0
     handed: float = 0.0
     summed: float = 0.0
-    transfers: list[Transfer] = field(default_factory=list)
 
 
 class StepEngine(Membership):
@@ -100,6 +99,8 @@ class StepEngine(Membership):
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
+        self._hops: tuple[int, Hops] | None = None
+        """Formation and its connections to other hosts."""
         self.part = StepPart(0, 0, feed.batch)
         self.timing = StepTiming()
         self._votes: tuple[Vote, ...] = ()
@@ -252,7 +253,7 @@ class StepEngine(Membership):
         fill(crew.ballot, crew.rank, crew.size, self._vote(ours), self.buckets.used)
         if not alone:
             crew.communicator.put(len(self.buckets.host))
-            self.timing.transfers += crew.communicator.finish()
+            crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
         self._check_turns(crew)
         self._measure_noise(crew)
@@ -449,6 +450,7 @@ class StepEngine(Membership):
             self._before = None
             self._stores.forget(crew.formation)
             self._meeting.stand(CurrentPlans(crew.plan))
+            self._tell_now()
         self._move_on(crew)
         self._change_batch(crew)
         self._note_stragglers(crew)
@@ -577,8 +579,7 @@ class StepEngine(Membership):
         self._choice.note(crew.formation, self.feed.batch, int(total), seconds)
         free = self._free_report(position, int(total))
         self.link.send(StepDone(*where, int(mine.samples), loss, *times, self.holds, **free))
-        for sent in timing.transfers:
-            self.link.send(Transferred(task, crew.formation, sent.link, sent.bytes, sent.seconds))
+        self._report_hops(crew)
 
     def _free_report(self, position: Position, samples: int) -> dict[str, Any]:
         """Return what a step says of a free batch; the noise with the first worker's report only."""
@@ -588,3 +589,13 @@ class StepEngine(Membership):
         noise = batching.noise.samples if self.primary else None
         done = (position.seen + samples) / batching.limits.own
         return {"batch": samples, "noise": noise, "done": done}
+
+    def _report_hops(self, crew: Crew) -> None:
+        """Tell what has passed to other hosts; the first step of a formation is not counted."""
+        if self._hops is None or self._hops[0] != crew.formation:
+            ring = crew.choice.kind in ("ring", "nccl")
+            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank, ring=ring)
+            return
+        for hop in self._hops[1].step():
+            said = (hop.peer, hop.bytes, hop.seconds, hop.latency, hop.beside)
+            self.link.send(Transferred(self.settings.task, crew.formation, *said))
