@@ -66,7 +66,7 @@ def _tenants(cycle: CycleState, prices: Prices, node: str) -> Iterator[_Disturbe
     for number, bits in cycle.standing.neighbourhood.on(node).items():
         state = cycle.view.jobs[number]
         if _may_move(cycle, state):
-            cost = bits.bit_count() * state.job.pause
+            cost = bits.bit_count() * cycle.view.resize_pause(state)
             yield _Disturbed(state, prices.of(number, node, bits), time_left(cycle, number), cost)
 
 
