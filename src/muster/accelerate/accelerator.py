@@ -172,7 +172,8 @@ class Accelerator(accelerate.Accelerator):
         speak(self.session.primary)
         if self.is_main_process and not was and self._tracked is not None:
             args, kwargs = self._tracked
-            super().init_trackers(*args, **kwargs)
+            with self.session.busy():
+                super().init_trackers(*args, **kwargs)
 
     def _shifts(self) -> bool:
         """Whether the loss is that of a causal language model, whose first label is never predicted."""

@@ -7,6 +7,10 @@ from typing import Any
 from transformers.trainer_callback import ProgressCallback
 
 from muster.accelerate.speak import speak
+from muster.runtime.user.tracker import let_wandb_flush
+
+FLUSH = 1.0
+"""Seconds of W&B's points that a primary may take with it when it is killed."""
 
 
 def take_floor(trainer: Any) -> None:
@@ -28,6 +32,7 @@ def name_run(trainer: Any) -> None:
     name = trainer.session.run_id
     os.environ.setdefault("WANDB_RUN_ID", name)
     os.environ.setdefault("WANDB_RESUME", "allow")
+    let_wandb_flush(FLUSH)
     for callback in trainer.callback_handler.callbacks:
         if _is_tracker(callback) and getattr(callback, "logging_dir", "") is None:
             callback.logging_dir = str(Path(trainer.args.output_dir) / "runs" / name)
@@ -39,7 +44,10 @@ def _open_trackers(trainer: Any) -> None:
     everyone = handler.callbacks
     handler.callbacks = [each for each in everyone if _is_tracker(each)]
     try:
-        trainer.control = handler.on_train_begin(trainer.args, trainer.state, trainer.control)
+        with trainer.session.busy():
+            trainer.control = handler.on_train_begin(
+                trainer.args, trainer.state, trainer.control
+            )
     finally:
         handler.callbacks = everyone
 

@@ -331,7 +331,7 @@ class Session:
         after which what was written is flushed, if the tracker can; a worker that is killed takes the
         rest with it.
         """
-        return Tracker(start, self._tracking, flush)
+        return Tracker(start, self._tracking, flush, self.busy)
 
     # the loop
 
