@@ -1,5 +1,6 @@
 """One cell of the matrix: a feature, and what happens to its workers."""
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +9,12 @@ import torch
 
 from muster.runtime.launch.launcher import JobOverError, LaunchOutcome
 from tests.matrix.feature import CLOSE, EXACT, NOISE, REFUSED, Feature, Result
+from tests.matrix.features import features
 from tests.runtime.scripts.jobs import LONG, Job
 
 TRAIN = Path(__file__).with_name("train.py")
+GPU_CLOSE = 1e-8
+"""Of a plain run on the CPU: a GPU adds in another order, and a training magnifies that."""
 DIFFERENT, FAILED = "DIFFERENT", "FAILED"
 
 
@@ -49,29 +53,38 @@ def kill(job: Job) -> None:
 EVENTS: dict[str, tuple[int, Callable[[Job], None]]] = {"resize": (1, resize), "kill": (3, kill)}
 
 
-def run_cell(feature: Feature, event: str, folder: Path) -> Cell:
+def run_cell(feature: Feature, event: str, folder: Path, device: str = "cpu") -> Cell:
     """Train a feature through an event, in real processes, and judge the result."""
     workers, disturb = EVENTS[event]
     if feature.verdict == REFUSED:
         workers = max(2, workers)  # one alone has nobody to differ from; a newcomer is refused alone
-    with Job(folder, "--feature", feature.title, script=TRAIN, workers=workers) as job:
+    words = ("--feature", feature.title)
+    with Job(folder, *words, script=TRAIN, workers=workers, devices=[device] * workers) as job:
         outcome, disturbed = _trained(job, disturb, feature.ends)
         said = job.output()
     if outcome.code != 0 or not disturbed:
         return _failed(feature, event, outcome.error or f"over before its {event}", said)
-    return _judged(feature, event, folder, outcome.history.step)
+    exact = CLOSE if device == "cpu" else GPU_CLOSE
+    return _judged(feature, event, folder, outcome.history.step, exact)
 
 
-def _judged(feature: Feature, event: str, folder: Path, steps: int) -> Cell:
+def _judged(feature: Feature, event: str, folder: Path, steps: int, exact: float) -> Cell:
     found: Result = torch.load(folder / "out.pt")
     apart = feature.difference(found, plain(feature, steps, folder))
-    if apart <= CLOSE or feature.verdict != NOISE:
-        verdict = EXACT if apart <= CLOSE else DIFFERENT
+    if apart <= exact or feature.verdict != NOISE:
+        verdict = EXACT if apart <= exact else DIFFERENT
         good = verdict == EXACT and feature.verdict in (EXACT, NOISE)
         return Cell(feature.title, event, verdict, f"{apart:.0e}", good)
     noise = feature.noise(found, lambda one, seed: plain(one, steps, folder, seed))
     verdict = NOISE if noise <= feature.close else DIFFERENT
     return Cell(feature.title, event, verdict, f"{noise:.1f} {feature.unit}", verdict == NOISE)
+
+
+def run_alone(device: str, asked: tuple[str, str]) -> Cell:
+    """Run the cell of a title and an event in a folder of its own."""
+    title, event = asked
+    with tempfile.TemporaryDirectory(prefix="muster-matrix-") as folder:
+        return run_cell(features()[title], event, Path(folder), device)
 
 
 def _trained(job: Job, disturb: Callable[[Job], None], ends: bool) -> tuple[LaunchOutcome, bool]:

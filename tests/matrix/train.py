@@ -1,6 +1,7 @@
 """Trains a feature of the matrix under the launcher: --feature TITLE --out FILE."""
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -21,6 +22,7 @@ def main() -> None:
     parser.add_argument("--release", required=True)
     parser.add_argument("--pace", type=float, default=0.02)
     options = parser.parse_args()
+    os.environ["NCCL_HOSTID"] = os.environ["MUSTER_TASK"]  # workers that share a GPU may use NCCL
     feature = features()[options.feature]
     feature.begin()
     torch.set_default_dtype(torch.float64)
@@ -36,7 +38,7 @@ def main() -> None:
 
     feature.elastic(ctx, parts, pace)
     if ctx.primary:
-        torch.save(feature.result(parts), options.out)
+        torch.save({name: value.cpu() for name, value in feature.result(parts).items()}, options.out)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Members that differ are found, named and left behind; those that do not are left alone."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from muster.runtime.members.ballot import Vote
-from muster.runtime.state.agreement import difference
+from muster.runtime.state.agreement import Agreement, difference
 from muster.runtime.state.checksum import bit_sum, leaves, piece, pieces
-from muster.runtime.state.guard import CYCLE, Guard, compare, differ
+from muster.runtime.state.guard import CYCLE, SOON, Guard, compare, differ
 from muster.runtime.state.state import TrainingState
 from tests.runtime.comm_members import together
 
@@ -88,6 +89,25 @@ def test_a_change_shows_within_a_cycle() -> None:
         state = make_state()
         act(state)
         assert seals(state) != same
+
+
+def test_a_newcomer_is_looked_at_whole_within_a_few_steps() -> None:
+    mine, theirs = make_state(), make_state()
+    with torch.no_grad():
+        theirs.model[2].weight[0] += 1
+    crew = SimpleNamespace(formation=2)
+    here, there = (Agreement(state, torch.device("cpu")) for state in (mine, theirs))
+    for step in range(100, 100 + 2 * SOON):
+        joined = step >= 100 + SOON
+        for each, holds in ((here, True), (there, joined)):
+            each.begin(step, holds, False)
+        votes = [Vote(**here.opinion()), Vote(**there.opinion())]
+        if differ(votes):
+            break
+        for each in (here, there):
+            each.check(votes, crew, True)
+    assert joined and step <= 100 + 2 * SOON
+    assert differ(votes)
 
 
 def test_no_opinion_without_the_state() -> None:

@@ -45,9 +45,7 @@ def _open_trackers(trainer: Any) -> None:
     handler.callbacks = [each for each in everyone if _is_tracker(each)]
     try:
         with trainer.session.busy():
-            trainer.control = handler.on_train_begin(
-                trainer.args, trainer.state, trainer.control
-            )
+            trainer.control = handler.on_train_begin(trainer.args, trainer.state, trainer.control)
     finally:
         handler.callbacks = everyone
 

@@ -10,7 +10,6 @@ from torch.nn import functional
 from tests.matrix.feature import CLASSES, COUNT, NOISE, WIDTH, Feature, Parts, Result, Train
 from tests.matrix.order import batches
 
-
 SEEDS = range(1, 21)
 
 
@@ -20,7 +19,7 @@ class ByLoss(Feature):
     verdict, close, unit = NOISE, 4.0, "standard deviations"
 
     def result(self, parts: Parts) -> Result:
-        parts.model.eval()
+        parts.model.cpu().eval()
         x, y = parts.data[:]
         with torch.no_grad():
             return {"loss": functional.cross_entropy(parts.model(x), y)}

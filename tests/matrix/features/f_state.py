@@ -124,7 +124,7 @@ class Shampoo(torch.optim.Optimizer):
     def _direction(self, p: Tensor) -> Tensor:
         state = self.state[p]
         if not state:
-            state["factors"] = [torch.eye(size) for size in p.shape]
+            state["factors"] = [torch.eye(size, device=p.device) for size in p.shape]
         found = p.grad
         for dim, factor in enumerate(state["factors"]):
             rows = p.grad.movedim(dim, 0).reshape(len(factor), -1)
@@ -221,7 +221,11 @@ class Stopped(Evaluated):
             last = max((parts.folder / "saved").glob("step-*.pt"))
             model = torch.load(last)["model"]
         steps = torch.tensor(float(parts.more["steps"]))
-        return {**Feature.result(self, parts), **{f"saved.{k}": v for k, v in model.items()}, "n": steps}
+        return {
+            **Feature.result(self, parts),
+            **{f"saved.{k}": v for k, v in model.items()},
+            "n": steps,
+        }
 
 
 FEATURES = (

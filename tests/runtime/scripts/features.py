@@ -195,8 +195,9 @@ def weighted() -> Made:
     def step(ctx: Any, batch: Any) -> None:
         x, _, count, label = batch
         optimizer.zero_grad()
-        each = functional.cross_entropy(model(x), label, weight=weights, reduction="none")
-        ctx.backward(each * count, weight=weights[label] * count)
+        of_class = weights.to(x.device)
+        each = functional.cross_entropy(model(x), label, weight=of_class, reduction="none")
+        ctx.backward(each * count, weight=of_class[label] * count)
         optimizer.step()
 
     return Made([(model, optimizer)], samples(tokens, labels), step)
@@ -276,7 +277,7 @@ def contrastive() -> Made:
         optimizer.zero_grad()
         a, b = functional.normalize(one(x)), functional.normalize(two(y))
         others, others_too = ctx.gather(b), ctx.gather(a)
-        mine = ctx.first + torch.arange(len(a))
+        mine = ctx.first + torch.arange(len(a), device=a.device)
         there = functional.cross_entropy(5 * a @ others.T, mine, reduction="none")
         back = functional.cross_entropy(5 * b @ others_too.T, mine, reduction="none")
         ctx.backward(there + back)

@@ -26,6 +26,9 @@ LOOK = 5e-5
 """Seconds between two looks at the device: a blocking wait could not be ended by an abort."""
 ABORTED = 10.0
 """Seconds for an abort, which frees what the device holds; training goes on without it afterwards."""
+NEVER = timedelta(days=365)
+"""Torch's own deadline. At ours, its watchdog would sleep for a minute before it can be ended, and who
+drops the group would wait for it with the interpreter's lock held. The watch sees to deadlines."""
 _OURS = {
     # Torch's own watchdog would end the process of a survivor.
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
@@ -121,7 +124,7 @@ class Nccl(Ring):
         os.environ.update(_OURS)
         group = self._group
         options = module.ProcessGroupNCCL.Options()
-        options._timeout = timedelta(seconds=group.deadline)
+        options._timeout = NEVER
         store = module.PrefixStore("nccl", group.store)
         pg = module.ProcessGroupNCCL(store, group.rank, group.size, options)
         with self._ending:

@@ -8,7 +8,7 @@ import torch
 from muster.runtime.errors import BadTrainingError, DivergedError, MinorityError
 from muster.runtime.members.ballot import Vote, exchange
 from muster.runtime.state.entries import CAUSES
-from muster.runtime.state.guard import Guard, SealComparison, compare, differ, hardware
+from muster.runtime.state.guard import SOON, Guard, SealComparison, compare, differ, hardware
 from muster.runtime.state.state import TrainingState
 
 
@@ -19,6 +19,7 @@ class Agreement:
         self._state, self._device = state, device
         self._guard = Guard(state)
         self._formation = 0
+        self._holders: list[bool] = []
         self.tell: Callable[[str], None] = lambda _: None
         """Says to the user who left and why."""
 
@@ -35,9 +36,16 @@ class Agreement:
     def check(self, votes: Sequence[Vote], crew: Any, holds: bool) -> None:
         """Compare the seals of a step; if they differ, everything, together with all members."""
         if crew.formation != self._formation:
-            self._formation, self._guard.trusting = crew.formation, False
+            self._formation, self._guard.trusting, self._holders = crew.formation, False, []
+        self._look_soon([bool(vote.seal) for vote in votes])
         if differ(votes):
             self._compare(crew, holds)
+
+    def _look_soon(self, holders: list[bool]) -> None:
+        """Look at everything at once if the holders of the state have changed; all members see that."""
+        self._guard.soon = max(0, self._guard.soon - 1)
+        if holders != self._holders:
+            self._holders, self._guard.soon = holders, SOON
 
     def check_whole(self, crew: Any, holds: bool) -> None:
         """Compare the whole state before it is saved; a collective."""

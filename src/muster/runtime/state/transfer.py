@@ -89,13 +89,14 @@ class Donor:
                 each.owed = each.window == window
             self._rest, self._at_once = None, whole
             if self._joiners:
-                self._rests = _moment()
                 before = {at: each for at, each in self._settings.items() if window - at < KEPT}
                 self._settings = {**before, window: hyper_of(self._state)}
             due = any(j.last is not None and j.last < window for j in self._joiners.values())
             if whole or (due and not between):
                 # User code and the forward pass change it (BatchNorm), so copy it now.
                 self._rest = copied(rest_of(self._state, self._changed()))
+            if self._joiners:
+                self._rests = _moment()  # after the copies, too
             self._change.notify_all()
 
     def await_joiners(self, count: int, seconds: float) -> None:

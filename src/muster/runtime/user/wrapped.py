@@ -4,6 +4,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from muster.runtime.errors import BadTrainingError
@@ -28,6 +29,14 @@ def check_wrapped(before: TrainingState | None, model: Any, optimizers: Sequence
         )
     if any(type(optimizer).__name__ == "LBFGS" for optimizer in optimizers):
         raise BadTrainingError("LBFGS evaluates the loss many times per step and cannot be distributed")
+
+
+def move_loose(optimizers: Sequence[Any], device: torch.device) -> None:
+    """Move parameters that only an optimiser knows (learnt loss weights) to where the model is."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.data = parameter.data.to(device)
 
 
 def refuse_unwrapped(engine: StepEngine) -> None:
