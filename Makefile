@@ -52,7 +52,7 @@ slurm:  ## install Slurm and munge from Debian, for `make engines` (apt, as root
 	tools/install-slurm
 
 matrix: $(FRAMEWORKS)  ## resize and kill every everyday training feature, and write docs/reference/matrix.md
-	$(BIN)/python -m tests.matrix
+	$(BIN)/python -m tests.matrix --jobs 2
 
 docs-test: $(TORCH)  ## type what README, tutorials and how-tos say, the slow ones too (some 8 minutes)
 	$(BIN)/pytest -m 'slow or not slow' tests/docs

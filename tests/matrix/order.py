@@ -32,9 +32,9 @@ def _endless(data: Any, options: Options, seed: int) -> Iterator[Any]:
 
 def _epoch(data: Any, options: Options, seed: int, epoch: int) -> Iterator[list[Any]]:
     size = options["global_batch"]
-    if isinstance(data, IterableDataset) or hasattr(data, "shards"):
+    if isinstance(data, IterableDataset):
         with _drawing(seed, epoch):
-            samples = list(data if isinstance(data, IterableDataset) else _shards(data))
+            samples = list(data)
         yield from _cut(samples, size)
         return
     for ids in _ids(len(data), options, seed, epoch):
@@ -55,14 +55,6 @@ def _ids(length: int, options: Options, seed: int, epoch: int) -> Iterator[list[
         return
     whole = len(drawn) - len(drawn) % size if options.get("drop_last") else len(drawn)
     yield from _cut(drawn[:whole], size)
-
-
-def _shards(data: Any) -> Iterator[Any]:
-    """All shards one after another, in an order drawn by chance: a worker reads what it was lent."""
-    order = list(range(data.shards()))
-    random.shuffle(order)
-    for shard in order:
-        yield from data.shard(shard)
 
 
 def _sample(data: Any, index: int, seed: int, epoch: int) -> Any:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tests.matrix.feature import CLASSES, COUNT, NOISE, WIDTH, Feature, Parts, Result, Train
+from tests.matrix.noted import note, noted
 from tests.matrix.order import batches
 
 SEEDS = range(1, 21)
@@ -51,14 +52,13 @@ class LocalNorm(Feature):
     def elastic(self, ctx: Any, parts: Parts, pace: Callable[[], None]) -> None:
         for batch in ctx.steps():
             pace()
-            with (parts.folder / "shares").open("a") as file:
-                file.write(f"{ctx.step} {ctx.formation} {ctx.first} {ctx.share}\n")
+            note(parts.folder, ctx, ctx.share)
             self.body(parts, batch, ctx.backward, ctx.step)
 
     def plain(self, parts: Parts, steps: int, seed: int = 0) -> None:
-        shares = _shares((parts.folder / "shares").read_text())
+        shares = noted(parts.folder)
         for step, (x, y) in enumerate(batches(parts.data, self.options(), steps, seed)):
-            cuts = shares[step]
+            cuts = [share for (share,) in shares[step] if share]
             assert sum(cuts) == len(x)
             each = zip(x.split(cuts), y.split(cuts), strict=True)
             parts.optimizer.zero_grad()
@@ -68,16 +68,6 @@ class LocalNorm(Feature):
     def result(self, parts: Parts) -> Result:
         """The parameters: the averages are each worker's own."""
         return {name: p.detach().clone() for name, p in parts.model.named_parameters()}
-
-
-def _shares(text: str) -> dict[int, list[int]]:
-    """Return the shares of each step, in order, as its last formation had them."""
-    noted: dict[int, dict[int, list[tuple[int, int]]]] = {}
-    for line in text.splitlines():
-        step, formation, first, share = map(int, line.split())
-        noted.setdefault(step, {}).setdefault(formation, []).append((first, share))
-    last = {step: sorted(found[max(found)]) for step, found in noted.items()}
-    return {step: [share for _, share in found if share] for step, found in last.items()}
 
 
 class FrozenNorm(Feature):

@@ -118,7 +118,7 @@ class Shampoo(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
         for group in self.param_groups:
-            for p in group["params"]:
+            for p in (p for p in group["params"] if p.grad is not None):
                 p -= group["lr"] * self._direction(p)
 
     def _direction(self, p: Tensor) -> Tensor:

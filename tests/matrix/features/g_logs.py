@@ -36,7 +36,7 @@ class Logged(Feature):
         log.close()
         if ctx.primary:
             found = self.read(parts.folder)
-            assert sorted(found) == list(range(ctx.step)), sorted(found)
+            assert sorted(found) == list(range(ctx.step)), f"{sorted(found)} of {ctx.step} steps"
             parts.more["logged"] = [found[step] for step in range(ctx.step)]
 
     def plain(self, parts: Parts, steps: int, seed: int = 0) -> None:
@@ -122,16 +122,21 @@ class Wandb(Logged):
         log.log({"loss": loss}, step=step, commit=True)
 
     def read(self, folder: Path) -> dict[int, float]:
+        return self.column(folder, "loss", "_step")
+
+    def column(self, folder: Path, name: str, by: str) -> dict[int, float]:
+        """Return a column by the steps in another one."""
         messages: Any = import_module("wandb.proto.wandb_internal_pb2")
-        found, runs = {}, set()
-        for file in sorted((folder / "wandb").glob("offline-run-*/*.wandb")):
-            runs.add(file.name)
-            for packed in _records(file.read_bytes()):
-                record = messages.Record.FromString(packed)
-                items = {item.nested_key[0]: item.value_json for item in record.history.item}
-                if "loss" in items:
-                    found[int(items["_step"])] = float(items["loss"])
-        assert len(runs) == 1, runs
+        files = sorted((folder / "wandb").glob("offline-run-*/*.wandb"))
+        assert len({file.name for file in files}) == 1, "one id"
+        found = {}
+        for packed in (each for file in files for each in _records(file.read_bytes())):
+            items = {
+                "/".join(item.nested_key) or item.key: item.value_json
+                for item in messages.Record.FromString(packed).history.item
+            }
+            if name in items:
+                found[int(items[by])] = float(items[name])
         return found
 
 

@@ -6,7 +6,7 @@ samples again, split among the survivors.
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from functools import partial
@@ -286,6 +286,11 @@ class Session:
         return self._gradients.part.count
 
     @property
+    def total(self) -> int:
+        """Samples of all workers in the current step."""
+        return self._gradients.part.total
+
+    @property
     def first(self) -> int:
         """The place of this worker's first sample in the whole batch of the step."""
         part = self._gradients.part
@@ -438,6 +443,10 @@ class Session:
     def parts(self, batch: Any) -> Iterator[Any]:
         """Yield a batch in micro-batches (`micro_batch`); gradients are summed after the last."""
         return self._gradients.parts(batch)
+
+    def cut(self, batch: Any, sizes: Sequence[int]) -> Iterator[Any]:
+        """Yield a batch in parts of these sizes; gradients are summed after the last."""
+        return self._gradients.cut(batch, sizes)
 
     def gather(self, rows: Tensor) -> Tensor:
         """Return the rows (one per sample) of all workers in the order of the batch, with gradients.
