@@ -74,5 +74,9 @@ def mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
-    for name, value in {"MODE": "offline", "DIR": str(tmp_path), "_TRANSACTION_LOG_FLUSH_INTERVAL": "0.1"}.items():
+    for name, value in {
+        "MODE": "offline",
+        "DIR": str(tmp_path),
+        "_TRANSACTION_LOG_FLUSH_INTERVAL": "0.1",
+    }.items():
         monkeypatch.setenv(f"WANDB_{name}", value)

@@ -11,7 +11,7 @@ from typing import Any
 
 import accelerate
 import torch
-from accelerate.utils import DistributedType
+from accelerate.utils import DistributedType, LoggerType
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -178,7 +178,7 @@ class Accelerator(accelerate.Accelerator):
         if self.is_main_process and self._tracked is not None and not self.trackers:
             args, kwargs = self._tracked
             with self.session.busy():
-                name_run(self.session.run_id)
+                name_run(self.session.run_id, LoggerType.MLFLOW in self.log_with)
                 super().init_trackers(*args, **kwargs)
 
     def _shifts(self) -> bool:

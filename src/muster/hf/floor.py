@@ -28,7 +28,7 @@ def begin_run(trainer: Any) -> None:
     name = trainer.session.run_id
     if trainer.session.primary:
         with trainer.session.busy():
-            name_run(name)
+            name_run(name, _tracks_by_mlflow(trainer))
     for callback in trainer.callback_handler.callbacks:
         if _is_tracker(callback) and getattr(callback, "logging_dir", "") is None:
             callback.logging_dir = str(Path(trainer.args.output_dir) / "runs" / name)
@@ -44,7 +44,7 @@ def _open_trackers(trainer: Any) -> None:
             each._initialized = False  # it was, for a worker that tracks nothing
     try:
         with trainer.session.busy():
-            name_run(trainer.session.run_id)
+            name_run(trainer.session.run_id, _tracks_by_mlflow(trainer))
             trainer.control = handler.on_train_begin(trainer.args, trainer.state, trainer.control)
     finally:
         handler.callbacks = everyone
@@ -53,3 +53,8 @@ def _open_trackers(trainer: Any) -> None:
 def _is_tracker(callback: Any) -> bool:
     module = type(callback).__module__
     return isinstance(callback, ProgressCallback) or module.startswith("transformers.integrations")
+
+
+def _tracks_by_mlflow(trainer: Any) -> bool:
+    callbacks = trainer.callback_handler.callbacks
+    return any(type(each).__name__ == "MLflowCallback" for each in callbacks)

@@ -6,7 +6,7 @@ the user has set stays.
 
 import json
 import os
-import sys
+from importlib import import_module
 from typing import Any
 
 from muster.runtime.user.tracker import let_wandb_flush
@@ -16,22 +16,24 @@ FLUSH = 1.0
 TAG = "muster"
 
 
-def name_run(run: str) -> None:
-    """Let the trackers of this process continue a run of this name, or begin it."""
+def name_run(run: str, mlflow: bool) -> None:
+    """Let the trackers of this process continue a run of this name, or begin it.
+
+    `mlflow`: whether it is among them.
+    """
     os.environ.setdefault("WANDB_RUN_ID", run)
     os.environ.setdefault("WANDB_RESUME", "allow")
     let_wandb_flush(FLUSH)
     tags = json.loads(os.environ.get("MLFLOW_TAGS") or "{}")
     os.environ["MLFLOW_TAGS"] = json.dumps({TAG: run, **tags})
-    _find_in_mlflow(run)
+    if mlflow and "MLFLOW_RUN_ID" not in os.environ:
+        _find_in_mlflow(run)
 
 
 def _find_in_mlflow(run: str) -> None:
     """MLflow names its runs itself: find ours by its tag, if an earlier primary has begun it."""
-    mlflow: Any = sys.modules.get("mlflow")
-    if mlflow is None or "MLFLOW_RUN_ID" in os.environ:
-        return
-    found = mlflow.search_runs(
+    module: Any = import_module("mlflow")
+    found = module.search_runs(
         filter_string=f"tags.{TAG} = '{run}'", output_format="list", search_all_experiments=True
     )
     if found:

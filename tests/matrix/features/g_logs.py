@@ -101,7 +101,7 @@ class MLflow(Logged):
 
     def read(self, folder: Path) -> dict[int, float]:
         mlflow = self._open(folder)
-        (run,) = mlflow.search_runs(output_format="list")
+        (run,) = mlflow.search_runs(output_format="list", search_all_experiments=True)
         points = mlflow.MlflowClient().get_metric_history(run.info.run_id, "loss")
         return {point.step: point.value for point in points}
 
