@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muster.runtime.data.sampled import SampledOrder
 from muster.runtime.data.samples import Order, Position, cut
 
 EVERY = settings(max_examples=200, deadline=None, derandomize=True, database=None)
@@ -76,3 +77,35 @@ def test_a_cut_leaves_no_gap_and_no_overlap(total: int, shares: list[int]) -> No
     assert all(
         abs(size - total * share / whole) < 1 for (_, size), share in zip(parts, shares, strict=True)
     )
+
+
+@EVERY
+@given(
+    count=st.integers(2, 60),
+    own=st.integers(1, 12),
+    drop_last=st.booleans(),
+    sampled=st.booleans(),
+    batches=st.lists(st.integers(0, 40), min_size=1, max_size=30),
+)
+def test_a_batch_that_changes_takes_every_sample_once(
+    count: int, own: int, drop_last: bool, sampled: bool, batches: list[int]
+) -> None:
+    own = min(own, count)
+    order = (
+        SampledOrder(lambda epoch: list(range(count)), count, own, 0, drop_last)
+        if sampled
+        else Order(count, own, 0, drop_last=drop_last)
+    )
+    position, seen = Position(), list[int]()
+    for _ in range(3):
+        epoch, seen = position.epoch, []
+        while position.epoch == epoch:
+            order.batch = own + batches[position.step % len(batches)]
+            ids = order.ids(position).tolist()
+            assert len(ids) <= order.batch
+            assert len(ids) >= own or not drop_last
+            seen += ids
+            position = order.after(position)
+        assert len(set(seen)) == len(seen)
+        assert count - len(seen) < (own if drop_last else 1)
+    assert position.seen >= 3 * (count - own)

@@ -4,17 +4,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from muster.model.placement import Placement
+from muster.model.plan import ChosenPlan
 from muster.model.reason import Code, Reason
 
 
 class Kind(StrEnum):
-    """The five decisions."""
+    """The six decisions."""
 
     START = "start"
     RESIZE = "resize"
     MIGRATE = "migrate"
     PREEMPT = "preempt"
     WAIT = "wait"
+    REPLAN = "replan"
+    """It keeps its tasks, which share the work otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Decision:
     placement: Placement | None = None
     batch: int | None = None
     """Global batch to use from then on; None: the job's own."""
+    plan: ChosenPlan | None = None
+    """How its tasks share the work; None: they decide by themselves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from muster.model.cluster import Node
 from muster.model.job import Job, RoleSpec
 from muster.model.placement import Placement
+from muster.model.plan import ChosenPlan
 from muster.model.pool import PoolTree
 from muster.model.topology import ConfigurationSet
 
@@ -39,6 +40,7 @@ class _PlacementFact:
     placement: Placement
     at: float
     batch: int | None = None
+    plan: ChosenPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,16 @@ class PreemptBegun(_JobFact):
 @dataclass(frozen=True, slots=True)
 class Preempted(_JobFact):
     """The gang stopped and is back in the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replanned:
+    """The job's tasks were told to share its work otherwise."""
+
+    job: int
+    generation: int
+    plan: ChosenPlan
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +245,7 @@ JobEvent = (
     | JobHeld
     | JobReleased
     | Reprioritised
+    | Replanned
     | Checkpointed
     | TasksLost
     | Reshaped

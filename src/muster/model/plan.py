@@ -70,3 +70,26 @@ class Plan:
     def count(self, role: Role) -> int:
         """Count the tasks of a role."""
         return sum(part.count for part in self.parts if part.role is role)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPlan:
+    """How the placed tasks of a job share its work, as the cycle has decided, and at what price.
+
+    Parts of the batch and of the parameters are in the order of the placement's tasks of their role.
+    """
+
+    sync: Sync
+    step: float
+    """Predicted s of a step."""
+    batch: tuple[int, ...] = ()
+    owners: tuple[float, ...] = ()
+    """Share of each owner (sum 1): the servers', or without any the workers'; empty: no owners."""
+    runner_up: Sync | None = None
+    runner_up_step: float | None = None
+    """Predicted s of a step of the best plan that synchronises otherwise."""
+
+    def same_way(self, other: "ChosenPlan | None") -> bool:
+        """Whether tasks would do the same under another plan, whatever its price."""
+        mine = (self.sync, self.batch, self.owners)
+        return other is not None and mine == (other.sync, other.batch, other.owners)

@@ -71,3 +71,14 @@ class ModelProfile:
     def parameters(self) -> int:
         """Number of parameters."""
         return self.gradients // self.parameter_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedShape:
+    """A training as it has shown itself, or as one of like jobs has: its model and its batch."""
+
+    profile: ModelProfile
+    batch: int | None = None
+    """Samples of a step over all workers, if it has said so."""
+    measured: tuple[tuple[str, float], ...] = ()
+    """s of a step on its current tasks, by the way they synchronised (`model.plan.Sync`)."""

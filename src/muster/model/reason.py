@@ -27,6 +27,7 @@ class Code(StrEnum):
     PREEMPTED = "preempted.reclaimed"
     PREEMPTED_POLICY = "preempted.policy"
     PREEMPTED_DRAINED = "preempted.drained"
+    REPLANNED = "replanned.faster"
     CONTINUES = "running.continues"
     AT_MOST = "running.at_most"
     CHANGING = "running.changing"
@@ -46,6 +47,7 @@ class Code(StrEnum):
     WAITING_HELD = "waiting.held"
     WAITING_RESTART = "waiting.restart"
     RESTARTING = "running.restarting"
+    CONVERGED = "running.converged"
 
 
 SENTENCES: dict[Code, str] = {
@@ -64,6 +66,7 @@ SENTENCES: dict[Code, str] = {
     Code.PREEMPTED: "borrowed devices reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
     Code.PREEMPTED_DRAINED: "its node is draining and must be empty soon, and nothing else is free",
+    Code.REPLANNED: "its tasks share the work otherwise: that saves more time than the change costs",
     Code.CONTINUES: "keeps running: no better size or placement found",
     Code.AT_MOST: "running with all it asked for",
     Code.CHANGING: "starting, resizing, migrating or stopping",
@@ -82,6 +85,7 @@ SENTENCES: dict[Code, str] = {
     Code.WAITING_POLICY: "other jobs come first under the policy",
     Code.WAITING_HELD: "held by a user, until `muster release`",
     Code.WAITING_RESTART: "waits in the queue before it restarts, after losses in a row",
+    Code.CONVERGED: "its loss has stopped falling; it runs on until its own end or `muster stop`",
     Code.RESTARTING: "waits on its devices before it restarts, after a loss",
 }
 

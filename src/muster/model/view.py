@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from muster.model.cluster import Cluster
 from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.model.placement import Placement, Slot
+from muster.model.plan import ChosenPlan
 from muster.model.pool import PoolTree
+from muster.model.profile import CapturedShape
+from muster.model.slowdowns import Slowdowns
 
 
 class Phase(StrEnum):
@@ -51,6 +55,10 @@ class JobState:
     """The user who holds it: it is not started until it is released. Empty: nobody."""
     not_before: float = 0.0
     """It is not started earlier: it waits after losses."""
+    plan: ChosenPlan | None = None
+    """How its tasks share the work; None: they decide by themselves."""
+    planned: float = 0.0
+    """When that was decided, in s."""
 
     @property
     def number(self) -> int:
@@ -98,6 +106,15 @@ class View:
     """What is believed about live jobs; others are unknown."""
     names: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     """Live jobs' numbers by full name, to resolve user input and keep a user's names unique."""
+    shapes: Mapping[int, CapturedShape] = field(default_factory=dict)
+    """What the trainings of jobs look like, captured by them or by like jobs; others are unknown."""
+    knowledge: Any = None
+    """Measurements of all jobs, as `perf.predict.Knowledge`; None: none. The same object as long as
+    nothing has changed."""
+    slowdowns: Slowdowns = field(default_factory=Slowdowns)
+    """What is believed about neighbours."""
+    uplinks: Mapping[str, float] = field(default_factory=dict)
+    """Bytes/s of nodes whose link was learnt to differ from what the cluster file says."""
 
     def __post_init__(self) -> None:
         # Views stored before names were per user have them without the user.

@@ -117,6 +117,16 @@ class Workshop:
         )
         return self.plan(placed, Sync.DEDICATED, owners=owners, servers=slots)
 
+    def served_by(self, placed: PlacedWorkers, servers: Sequence[Slot]) -> PlacedPlan:
+        """Put parameters on placed servers, in parts with which all finish together."""
+        n = len(placed.slots)
+        tasks: dict[str, list[Slot]] = {}
+        for slot in servers:
+            tasks.setdefault(slot.node, []).append(slot)
+        held = self._filled(placed.by_node(), tasks, lambda k, port: (0.0, n / k / port))
+        owners = tuple(held[slot.node] / len(tasks[slot.node]) for slot in servers)
+        return self.plan(placed, Sync.DEDICATED, owners=owners, servers=tuple(servers))
+
     def server_nodes(self, placed: PlacedWorkers, *, apart: bool) -> list[Node]:
         """Return nodes for servers, the workers' own or others: without devices first, then by card.
 

@@ -1,5 +1,6 @@
 """The commands a roster gives its coordinator, and the terms of a job."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from muster.wire.messages import Message
@@ -20,6 +21,26 @@ class Terms:
     """Start a new task for each one that is lost."""
     restarts: int = 0
     """How often all workers may be lost before the job fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How the work is shared, as decided for these tasks; by task."""
+
+    sync: str
+    owners: Mapping[str, float]
+    """Parts of the parameters; empty: from the links."""
+    batch: Mapping[str, int]
+    """Samples of each worker; empty: equal at first."""
+    tasks: frozenset[str]
+
+    def shares(self, members: Sequence[str]) -> tuple[float, ...]:
+        """Return the owners' parts by rank."""
+        return tuple(self.owners.get(name, 0.0) for name in members) if self.owners else ()
+
+    def parts(self, members: Sequence[str]) -> tuple[int, ...]:
+        """Return the samples of each worker by rank."""
+        return tuple(self.batch[name] for name in members if name in self.batch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,20 @@ the formation it changes; once that is outdated, the plan is void and replaced.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from muster.roster.acts import NO_ANSWER, Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
+from muster.roster.acts import (
+    NO_ANSWER,
+    Act,
+    Begin,
+    Check,
+    Finish,
+    Kill,
+    Sharing,
+    Tell,
+    Terms,
+    Wake,
+)
 from muster.wire.messages import (
     ROLES,
     Changed,
@@ -22,12 +34,16 @@ from muster.wire.messages import (
     Stop,
     TaskBusy,
     TrainingEnded,
+    UseBatch,
 )
 
 CLEAN_EXIT = "exit code 0"
 
 JOIN_FAILURES = 3
 """Newcomers in a row that may fail before their first step; then no more are started."""
+
+CLOSE = 0.02
+"""Shares of the parameters that differ by less are alike: links are known within some per cent."""
 
 DEADLINES = 3
 """Deadlines for a plan to take effect: one to build it, one for the current step, one for the step at
@@ -111,6 +127,12 @@ class Roster:
     """Why no more workers are started; empty: they are."""
     _busy: set[str] = field(default_factory=set)
     """Members that do something long between two steps: plans wait for them."""
+    _batch: UseBatch | None = None
+    """The last order about the global batch."""
+    sharing: Sharing | None = None
+    """How the wanted tasks are to share the work; None: they decide by themselves."""
+    _obeyed: Sharing | None = None
+    """The one that needs no plan: the members share so, or would not."""
 
     def resize(
         self, workers: int, servers: int | None = None, leave: Collection[str] = ()
@@ -126,6 +148,20 @@ class Roster:
         for name in leave:
             if name in self._tasks or name in self.expected:
                 self._know(name).unwanted = True
+        return self._steer()
+
+    def use_batch(self, batch: int, order: int) -> list[Act]:
+        """Set the global batch; later orders have higher numbers."""
+        if self._batch is not None and (order <= self._batch.order or batch == self._batch.batch):
+            return []
+        self._batch = UseBatch(batch, order)
+        return [Tell(name, self._batch) for name, task in self._tasks.items() if task.alive]
+
+    def share(self, sharing: Sharing | None) -> list[Act]:
+        """Set how the wanted tasks share the work; members that do not are told between two steps."""
+        if sharing == self.sharing:
+            return []
+        self.sharing = sharing
         return self._steer()
 
     def copy(self) -> "Roster":
@@ -182,6 +218,8 @@ class Roster:
             again.append(Tell(hello.task, Stop(self._stopping, self._leave)))
         elif self._plan and hello.task in self._concerned(self._plan):
             again.append(Tell(hello.task, self._plan))
+        if self._batch is not None:
+            again.append(Tell(hello.task, self._batch))
         if missed := tuple(name for name in self.members or self.lost if name in self.lost):
             again.append(Tell(hello.task, MembersLost(missed)))
         return again + self._steer()
@@ -241,6 +279,8 @@ class Roster:
         if any(self._tasks[name].alive for name in self._busy & set(self.members)):
             return [Check(DEADLINES * self.terms.deadline, formation)]
         joiners = [one.task for one in self._plan.members if one.task not in self.members]
+        if self._refused and {one.task for one in self._plan.members} == set(self.members):
+            self._obeyed = self.sharing  # they train on as they are
         self._plan, self._refused = None, self._refused + 1
         if self._refused < 2 or not self.members:
             return self._steer()
@@ -262,6 +302,7 @@ class Roster:
         self.expected.difference_update(lost)
         leavers = missing - set(lost)
         self.formation, self.members = change.formation, change.members
+        self._obey(change)
         self._adopted, self._plan, self._refused = change.formation, None, 0
         self._highest = max(self._highest, change.formation)
         for name in change.members:
@@ -274,6 +315,20 @@ class Roster:
         for name in lost:
             self._lose(name)
         return kills + self._steer()
+
+    def _obey(self, change: Changed) -> None:
+        """Note which sharing the members need not be told: what was planned, or what they do."""
+        sharing = self.sharing
+        if sharing is None or sharing.tasks != set(change.members):
+            return
+        planned = self._plan is not None and self._plan.formation == change.formation
+        way = "ring" if change.way == "nccl" else change.way
+        wanted = sharing.shares(change.members)
+        near = len(wanted) == len(change.shares) and all(
+            abs(one - other) < CLOSE for one, other in zip(wanted, change.shares, strict=True)
+        )
+        if planned or (way == sharing.sync and near and not sharing.batch):
+            self._obeyed = sharing
 
     def _note_failure(self, failed: Failed) -> list[Act]:
         """Fail the job, unless a newcomer failed that the others can do without."""
@@ -335,9 +390,14 @@ class Roster:
             return acts
         named = self._with_donors(wanted)
         can_join = all(self._tasks[name].ready and self._tasks[name].address for name in named)
-        if set(named) != set(self.members) and can_join:
+        if can_join and (set(named) != set(self.members) or self._shares_otherwise(named)):
             acts += self._make_plan(named)
         return acts
+
+    def _shares_otherwise(self, named: Collection[str]) -> bool:
+        """Whether the members are to share the work in another way than they do."""
+        wanted = self.sharing
+        return wanted is not None and wanted != self._obeyed and wanted.tasks == set(named)
 
     def _waits_for_members(self) -> bool:
         """Whether a member is lost or not connected: the others will notice and report."""
@@ -408,8 +468,23 @@ class Roster:
             for name, task in ((name, self._tasks[name]) for name in wanted)
         )
         terms = self.terms
-        how = (terms.deadline, terms.sync, terms.owners)
-        self._plan = MemberPlan(self._highest, self.formation, members, *how, balance=terms.balance)
+        how: dict[str, Any] = {"sync": terms.sync}
+        sharing = self.sharing
+        if sharing is not None and sharing.tasks == set(wanted):
+            how = {
+                "sync": sharing.sync,
+                "batch": sharing.parts(wanted),
+                "shares": sharing.shares(wanted),
+            }
+        self._plan = MemberPlan(
+            self._highest,
+            self.formation,
+            members,
+            terms.deadline,
+            owners=terms.owners,
+            balance=terms.balance,
+            **how,
+        )
         for name in wanted:
             self._tasks[name].named = True
         told: list[Act] = [Tell(name, self._plan) for name in self._concerned(self._plan)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, nan
 
+from muster.ending import Ending, parse_ending
 from muster.runtime.errors import MusterError
 from muster.wire.messages import ROLES
 
@@ -44,6 +45,10 @@ class TaskSettings:
     """Counts the runs of the job: a task of an earlier one writes no checkpoint any more."""
     encrypted: bool = False
     """Whether the coordinator listens with TLS."""
+    batch: str = ""
+    """Limits of the global batch, "128..2048", instead of the script's own; empty: none."""
+    until: Ending | None = None
+    """When it ends, where the script does not say; None: it must."""
 
 
 def from_environment(environ: Mapping[str, str]) -> TaskSettings:
@@ -70,6 +75,8 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
         user=environ.get("MUSTER_USER", ""),
         attempt=_count("MUSTER_ATTEMPT", environ.get("MUSTER_ATTEMPT") or "0"),
         encrypted=given.startswith(TLS),
+        batch=_batch(environ.get("MUSTER_BATCH", "")),
+        until=_ending(environ.get("MUSTER_UNTIL", "")),
     )
 
 
@@ -88,6 +95,13 @@ def _coordinator(text: str) -> tuple[str, int] | None:
     return bare, int(port)
 
 
+def _ending(text: str) -> Ending | None:
+    try:
+        return parse_ending(text) if text else None
+    except ValueError as problem:
+        raise BadSettingError(f"MUSTER_UNTIL: {problem}") from None
+
+
 def _count(name: str, text: str) -> int:
     if not _digits(text):
         raise BadSettingError(f"{name} is {text!r}; it must be a whole number, 0 or more")
@@ -102,6 +116,14 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds < inf:
         raise BadSettingError(f"MUSTER_SAMPLE_SECONDS is {text!r}; it must be a number, 0 or more")
     return seconds
+
+
+def _batch(text: str) -> str:
+    own, dots, largest = text.partition("..")
+    whole = _digits(own) and (not dots or _digits(largest))
+    if not text or (whole and 0 < int(own) <= int(largest or own)):
+        return text
+    raise BadSettingError(f"MUSTER_BATCH is {text!r}; it must be a range of samples, 128..2048")
 
 
 def _device(text: str) -> str:

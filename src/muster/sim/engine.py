@@ -41,6 +41,7 @@ from muster.sim.beliefs import Oracle, OutlookSource
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.executor import Pauses, VirtualClock, VirtualExecutor
 from muster.sim.life import Life
+from muster.sim.meetings import Meetings
 from muster.sim.truth import Arrival
 
 INTERVAL = 60.0
@@ -123,6 +124,7 @@ class Engine:
         self.view = View(0, setting.cluster, setting.pools, {})
         self.admission = Admission(whole, setting.pools)
         self.beliefs = setting.beliefs()
+        self.meetings = Meetings(self.executor, setting.seed, setting.noise)
         self.ended: list[tuple[Life, float]] = []
         """Jobs ended since this was last emptied, and when."""
         self.cycles = 0
@@ -259,6 +261,9 @@ class Engine:
     # Outlooks
 
     def _informed(self) -> View:
+        slowdowns = self.meetings.slowdowns(self.view)
+        if slowdowns is not self.view.slowdowns:
+            self.view = replace(self.view, slowdowns=slowdowns)
         if not self.setting.policy.informed:
             return self.view
         now = self.clock.now()
@@ -271,6 +276,7 @@ class Engine:
 
     def _watch(self) -> None:
         """Pass on jobs' reports, once per pace, with measurement noise."""
+        self.meetings.watch(self.clock.now(), self.setting.watched)
         if not self.setting.policy.informed:
             return
         now = self.clock.now()
@@ -293,6 +299,7 @@ class Engine:
             step=shown.step * noisy[0] * life.slowdown,
             sync=None if shown.sync is None else shown.sync * noisy[1],
             noise=None if shown.noise is None else shown.noise * noisy[2],
+            slowed=self.meetings.slowed(life),
         )
 
 

@@ -47,6 +47,8 @@ class MemberPlan:
     """Initial samples of each worker; empty: equal."""
     balance: bool = True
     """Whether shares of the batch follow the workers' speeds."""
+    shares: tuple[float, ...] = ()
+    """Parts of the parameters by rank (sum 1), as decided for these members; empty: from the links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,15 @@ class Stop:
     reason: str = ""
     leave: bool = False
     """End the processes as well, without what the script does after its training."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseBatch:
+    """Change the global batch after the next step, if the training allows one of this size."""
+
+    batch: int
+    order: int
+    """Later orders have higher numbers; from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +159,12 @@ class Captured:
     """Steps of the whole training; 0: unknown."""
     batch: int = 0
     """Samples of one step over all workers; 0: unknown."""
+    largest: int = 0
+    """The most that a step may have, if the batch is free; 0: it stays as it is."""
+    until: str = ""
+    """What ends it, if that is its loss: an ending as `ending.parse_ending` reads it, or words."""
+    most: int = 0
+    """Steps after which it ends whatever its loss; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +189,29 @@ class StepDone:
     """From the end of the previous step to the end of this one; 0: the first of a formation."""
     holds: bool = True
     """Whether the task has the whole state; a joiner that still receives it has not."""
+    batch: int = 0
+    """Samples of the step over all workers; 0: unknown."""
+    noise: float | None = None
+    """The gradient's noise scale in samples, if the batch is free and it is known."""
+    done: float = 0.0
+    """Steps of the user's own batch that the training has done, if the batch is free; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """Bytes sent over a link, and the seconds they took."""
+    """Bytes sent to another host, and the seconds they were under way."""
 
     task: str
     formation: int
     link: str
-    """"ring" for a collective, else the name of the other task."""
+    """A task on the other host; "ring", of a collective, by tasks of older versions."""
     bytes: int
+    """0: only small messages, which tell the latency alone."""
     seconds: float
+    latency: float = 0.0
+    """Seconds one way; 0: by tasks of older versions, whose `seconds` include waiting for peers."""
+    beside: int = 0
+    """Bytes to further hosts in the same seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +229,10 @@ class Changed:
     """Tasks found lost."""
     sync: str = ""
     """How gradients are synchronised, for people."""
+    way: str = ""
+    """The same as a word: "ring", "nccl", "sharded", "dedicated" or "none"; empty: another way."""
+    shares: tuple[float, ...] = ()
+    """Parts of the parameters by rank; empty: nobody owns any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +301,7 @@ Message = (
     | MembersLost
     | CheckpointNow
     | Stop
+    | UseBatch
     | Received
     | Hello
     | Ready

@@ -74,6 +74,45 @@ class JobRecord:
     error: str | None = None
     """Why it failed, with the end of the log."""
     exit_code: int | None = None
+    slowed: float | None = None
+    """By how much its steps are longer beside its worst neighbour (0.1: a tenth)."""
+    beside: int | None = None
+    """The number of that neighbour."""
+    finish_low: float | None = None
+    finish_high: float | None = None
+    """The 80 % interval of the predicted finish."""
+    until: str = ""
+    """What ends it, if that is its loss: "loss < 0.1", "converged 0.5% for 3 epochs"."""
+    epochs_left: tuple[float, float, float] | None = None
+    """Predicted from its losses: the mean, and the ends of the 80 % interval."""
+    noticed: str = ""
+    """What stands out in its losses, or why they predict nothing."""
+    converged: str = ""
+    """That its loss has stopped falling; empty: it has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """How the tasks of a job share its work."""
+
+    sync: str
+    """"ring", "sharded" (parameters owned by the workers) or "dedicated" (by servers)."""
+    predicted: float
+    """s of a step, as predicted when it was decided."""
+    text: str
+    """For people."""
+    decided: float = 0.0
+    """When it was decided."""
+    measured: float | None = None
+    """s of a step as measured under it; None: not yet."""
+    batch: tuple[int, ...] = ()
+    """Samples of each worker; empty: equal, or as the workers find out."""
+    owners: tuple[float, ...] = ()
+    """Share of each owner; empty: no owners."""
+    runner_up: str | None = None
+    """The best plan that synchronises otherwise: `sync` of it."""
+    runner_up_predicted: float | None = None
+    """s of its step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +215,8 @@ class JobDetail:
     """None: the journal no longer has its submission."""
     caveats: tuple[str, ...] = ()
     """What it asks for and does not get here: limits that are not enforced."""
+    plan: PlanRecord | None = None
+    """How its tasks share the work, as decided; None: they decide by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +325,24 @@ class NodeRecord:
     """Whether its devices are made of CPU cores."""
     tasks: tuple["NodeTaskRecord", ...] = ()
     """Tasks that run on it, of jobs that the reader may see; only where one node is asked for."""
+    uplink: "UplinkRecord | None" = None
+    """Its link to the network; None: said by a daemon of an older version."""
+
+
+@dataclass(frozen=True, slots=True)
+class UplinkRecord:
+    """A node's link: what the cluster file or its agent claims, and what transfers have shown."""
+
+    claimed: float
+    """Bytes/s."""
+    learnt: float | None = None
+    """Bytes/s believed now; None: nothing was measured."""
+    reports: int = 0
+    """Latest measurements it rests on."""
+    at: float | None = None
+    """When the last of them came."""
+    odd: bool = False
+    """Whether it differs from others of its kind: jobs over several nodes are laid out by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     Loss: st.floats(),
     dict[str, Any]: SHAPES,
     tuple[int, ...]: st.lists(COUNTS, max_size=3).map(tuple),
+    tuple[float, ...]: st.lists(QUANTITIES, max_size=3).map(tuple),
     tuple[Member, ...]: st.lists(
         st.builds(Member, st.text(), st.text(), st.text(), QUANTITIES, st.text()), max_size=3
     ).map(tuple),
@@ -121,6 +122,7 @@ def test_the_line_of_a_plan() -> None:
         "owners": "reduce",
         "batch": [256],
         "balance": True,
+        "shares": [],
     }
     assert decode(encode(plan)) == plan
 

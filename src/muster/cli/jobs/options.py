@@ -111,6 +111,16 @@ class RunRequest:
         ),
     ] = None
 
+    until: Annotated[
+        str | None,
+        option(
+            REQUEST,
+            "End a training of the runtime by its loss, if its script does not: `converged 0.5%`, "
+            "`loss < 0.1`, or both joined by `or`.",
+            metavar="CONDITION",
+        ),
+    ] = None
+
     @property
     def names_itself(self) -> bool:
         """Whether the job gets its name from its script."""

@@ -16,6 +16,7 @@ from muster.wire.records import (
     ChangeRecord,
     JobDetail,
     JobRecord,
+    PlanRecord,
     PredictionRecord,
     ProgramRecord,
     TaskRecord,
@@ -23,6 +24,8 @@ from muster.wire.records import (
     workers_asked,
 )
 
+WORTH = 0.2
+"""Width of a finish's interval, over the time left, from which it is shown."""
 LAST = 12
 """Changes and predictions shown unless all are requested: the last changes, and predictions spread
 from the first to the last."""
@@ -55,10 +58,20 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     yield "has", _has(job)
     if job.status not in OVER and (job.code or job.reason):
         yield "why", ": ".join(filter(None, (job.code, job.reason)))
+    if detail.plan is not None:
+        yield "plan", _plan(detail.plan)
     yield "progress", _progress(job)
+    if job.slowed is not None:
+        yield "slowed", f"by {job.slowed:.0%} beside job {job.beside}"
     curve = sparkline([value for _, value in detail.losses])
     if curve:
         yield "loss", f"{curve}  {detail.losses[0][1]:.4g} to {detail.losses[-1][1]:.4g}"
+    if job.until:
+        yield "ends by", job.until + _epochs_left(job)
+    if job.noticed:
+        yield "noticed", job.noticed
+    if job.converged:
+        yield "converged", job.converged
     yield "submitted", f"{moment(job.submitted)}, {when(job.submitted, now)}{_waited(job, now)}"
     yield "finish", _finish(job, now)
     changes = f"{counted(job.resizes, 'resize')}, {counted(job.preemptions, 'preemption')}"
@@ -100,6 +113,14 @@ def _has(job: JobRecord) -> str:
     )
 
 
+def _plan(plan: PlanRecord) -> str:
+    """The plan in force and its runner-up, with what was measured below."""
+    if plan.measured is None:
+        return plan.text
+    off = f"{plan.measured / plan.predicted - 1:+.0%} of the prediction"
+    return f"{plan.text}\n{'':12}measured {short(plan.measured)} a step, {off}"
+
+
 def _progress(job: JobRecord) -> str:
     if job.step is None:
         return "unknown"
@@ -129,7 +150,24 @@ def _finish(job: JobRecord, now: float) -> str:
             text += f"; first predicted after {clock(first - job.submitted)} ({error:+.0%})"
         return text
     expected = job.predicted_finish
-    return "unknown" if expected is None else f"expected {moment(expected)}, {finish(job, now)}"
+    if expected is None:
+        return "unknown"
+    return f"expected {moment(expected)}, {finish(job, now)}{_span(job, now)}"
+
+
+def _span(job: JobRecord, now: float) -> str:
+    """The 80 % interval of the finish, where it is wide enough to be worth a line."""
+    low, high, expected = job.finish_low, job.finish_high, job.predicted_finish
+    if low is None or high is None or expected is None or high - low < WORTH * (expected - now):
+        return ""
+    return f" ({when(max(low, now), now)} to {when(high, now)}, 80% interval)"
+
+
+def _epochs_left(job: JobRecord) -> str:
+    if job.epochs_left is None:
+        return ""
+    mean, low, high = job.epochs_left
+    return f": {mean:.0f} epochs left ({low:.0f} to {high:.0f}, 80% interval)"
 
 
 def first_error(job: JobRecord) -> float | None:

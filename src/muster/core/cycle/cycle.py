@@ -1,5 +1,6 @@
 """The cycle: from a frozen view to a decision with a reason for every job."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import inf
 
@@ -7,6 +8,7 @@ from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.drain import drain, next_clearing
 from muster.core.cycle.growth import contested, grow
 from muster.core.cycle.outcome import MigrationReport
+from muster.core.cycle.plans import seconds_left
 from muster.core.cycle.rearrange import excess
 from muster.core.cycle.standing import Standing
 from muster.core.cycle.start_gangs import borrow, keep_promises, serve
@@ -15,6 +17,8 @@ from muster.core.quotas.pools import entitle
 from muster.core.why.explain import Explainer
 from muster.model.decision import Decision, Kept, Kind, Promise
 from muster.model.job import Role
+from muster.model.placement import Placement
+from muster.model.plan import ChosenPlan
 from muster.model.pool import Entitlements
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase, View
@@ -90,7 +94,7 @@ class Cycle:
             Memory(cycle.mood, tuple(cycle.outcome.promises.values()), shares.memory),
             entitled,
             tuple(cycle.outcome.migrations),
-            min(shares.again, next_clearing(standing, now)),
+            min(shares.again, next_clearing(standing, now), standing.plans.again),
         )
 
 
@@ -135,7 +139,7 @@ def _compare(cycle: CycleState, *, explain: bool) -> tuple[Decision, ...]:
     explainer = Explainer(cycle) if explain else None
     outcome, jobs = cycle.outcome, cycle.view.jobs
     changes = {*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops}
-    decisions: list[Decision] = []
+    decisions = _replanned(cycle, changes)
     for number in sorted(changes.union(cycle.standing.waiting)):
         decision = _changed(cycle, jobs[number])
         if decision is None:
@@ -165,8 +169,31 @@ def _changed(cycle: CycleState, state: JobState) -> Decision | None:
     for kind, changes in kinds:
         if number in changes:
             change = changes[number]
-            return Decision(kind, number, following, change.reason, change.placement, change.batch)
+            given = (change.reason, change.placement, change.batch)
+            return Decision(kind, number, following, *given, _plan_for(cycle, state, change.placement))
     return None
+
+
+def _plan_for(cycle: CycleState, state: JobState, placement: Placement) -> ChosenPlan | None:
+    """Return how the tasks of a placement share the work, if enough is known of the training."""
+    shape = cycle.shape_of(state)
+    return None if shape is None else cycle.standing.plans.choose(state.job, shape, placement)
+
+
+def _replanned(cycle: CycleState, changing: Collection[int]) -> list[Decision]:
+    """Return the running jobs whose tasks stay and should share the work otherwise."""
+    view, plans, found = cycle.view, cycle.standing.plans, []
+    plans.again = inf
+    for number in view.shapes:
+        state = view.jobs.get(number)
+        if state is None or state.phase is not Phase.RUNNING or number in changing:
+            continue
+        left = seconds_left(state, view.outlooks.get(number), cycle.now)
+        plan = plans.better(state, view.shapes[number], left, cycle.now)
+        if plan is not None:
+            given = (state.generation, Reason(Code.REPLANNED))
+            found.append(Decision(Kind.REPLAN, number, *given, plan=plan))
+    return found
 
 
 _CONTINUES, _AT_MOST, _CHANGING = (

@@ -11,6 +11,7 @@ from muster.place.board import Board
 from muster.place.contract import spanned
 from muster.place.grow import grow
 from muster.place.request import Request
+from muster.place.uplinks import without_slow
 from muster.planner.counts import missing
 
 
@@ -36,7 +37,8 @@ def beside(
 ) -> Placement | None:
     """Return what it keeps plus as many missing tasks as fit near it, within the contract."""
     lacks = Request(missing(request.plan, kept), request.kinds, request.widest)
-    grown = kept.with_slots(grow(board, lacks, kept))
+    with without_slow(board, cycle.view.uplinks, kept):
+        grown = kept.with_slots(grow(board, lacks, kept))
     return grown if within_contract(cycle, job, grown) else None
 
 

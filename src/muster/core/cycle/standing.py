@@ -9,6 +9,7 @@ from itertools import compress
 from operator import is_not
 
 from muster.core.cycle.option_cache import OptionCache
+from muster.core.cycle.plans import Plans
 from muster.core.quotas.demand import Demand, capacity
 from muster.core.quotas.ledger import Ledger
 from muster.core.quotas.quotas import Quotas, Tallies
@@ -17,6 +18,7 @@ from muster.model.decision import Promise
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.place.board import Board
+from muster.place.neighbourhood import Neighbourhood
 from muster.planner.counts import plan_for
 
 _CHANGING = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
@@ -37,10 +39,12 @@ class Standing:
         self.draining = draining(view.cluster)
         self.demand = Demand(view.cluster)
         self.tallies = Tallies(view.pools)
+        self.neighbourhood = Neighbourhood(view.cluster)
         self.waiting: dict[int, int] = {}
         """Devices of each waiting job's gang."""
         self.changing: dict[int, JobState] = {}
         """Jobs about to free devices."""
+        self.plans = Plans(view.cluster, view.knowledge)
         for state in view.jobs.values():
             self._enter(state)
 
@@ -54,7 +58,10 @@ class Standing:
             self._begin(view)
             return
         self.view = view
+        if view.knowledge is not self.plans.knowledge:
+            self.plans = Plans(view.cluster, view.knowledge)
         self.board.renew(view.cluster, changed)
+        self.neighbourhood.cluster = view.cluster
         self.ledger.renew(view, changed)
         if any(_counts_otherwise(old.cluster.nodes[i], view.cluster.nodes[i]) for i in changed):
             self.available = capacity(view.cluster)
@@ -83,13 +90,19 @@ class Standing:
             self.waiting[state.number] = plan_for(state.job, state.job.workers.gang).devices
         elif state.phase in _CHANGING:
             self.changing[state.number] = state
+        self.seat(state)
         self.ledger.enter(state)
         self.tallies.enter(self.view.cluster, state, 1)
         self.demand.enter(state, 1)
 
+    def seat(self, state: JobState) -> None:
+        """Note whose neighbour the job is: at once where it is going to be."""
+        self.neighbourhood.put(state.number, state.target or state.placement)
+
     def _strike(self, state: JobState) -> None:
         self.waiting.pop(state.number, None)
         self.changing.pop(state.number, None)
+        self.neighbourhood.put(state.number, None)
         self.ledger.strike(state)
         self.tallies.enter(self.view.cluster, state, -1)
         self.demand.enter(state, -1)

@@ -2,7 +2,7 @@
 
 from muster.core.cycle.cycle import Decisions
 from muster.model.decision import Decision, Kind
-from muster.model.event import Event, MigrateBegun, PreemptBegun, ResizeBegun, StartBegun
+from muster.model.event import Event, MigrateBegun, PreemptBegun, Replanned, ResizeBegun, StartBegun
 
 _BEGUN: dict[Kind, type[StartBegun | ResizeBegun | MigrateBegun]] = {
     Kind.START: StartBegun,
@@ -20,7 +20,10 @@ def begun(decided: Decisions, now: float) -> list[Event]:
 def _event(decision: Decision, now: float) -> Event | None:
     if decision.kind is Kind.PREEMPT:
         return PreemptBegun(decision.job, decision.generation, now)
+    if decision.kind is Kind.REPLAN and decision.plan is not None:
+        return Replanned(decision.job, decision.generation, decision.plan, now)
     if decision.placement is None:
         return None
     make = _BEGUN[decision.kind]
-    return make(decision.job, decision.generation, decision.placement, now, decision.batch)
+    given = (decision.placement, now, decision.batch, decision.plan)
+    return make(decision.job, decision.generation, *given)

@@ -63,6 +63,7 @@ _PHASES = {
     Kind.RESIZE: (Phase.RUNNING,),
     Kind.MIGRATE: (Phase.RUNNING,),
     Kind.PREEMPT: (Phase.RUNNING, Phase.STARTING),
+    Kind.REPLAN: (Phase.RUNNING,),
 }
 """Phases in which each kind of decision is allowed."""
 

@@ -39,6 +39,7 @@ from muster.model.event import (
     PoolsSet,
     PreemptBegun,
     Preempted,
+    Replanned,
     Reprioritised,
     Requeued,
     Reshaped,
@@ -105,7 +106,9 @@ class _Draft:
         elif self._touched:
             cluster = cluster.with_nodes(tuple(self.nodes), recount=self._recount)
         names = self._view.names if self._names is None else self._names
-        return View(self.version, cluster, self.pools, self.jobs, self._view.outlooks, names)
+        view = self._view
+        state = (self.version, cluster, self.pools, self.jobs)
+        return View(*state, view.outlooks, names, slowdowns=view.slowdowns)
 
     def job(self, number: int) -> JobState:
         """Return the live job of this number."""
@@ -273,7 +276,8 @@ def _begun(draft: _Draft, event: StartBegun | ResizeBegun | MigrateBegun) -> Job
     _reject_duplicates(event.job, event.placement)
     held = set(state.held())
     draft.take(event.job, (slot for slot in event.placement.slots if slot not in held))
-    return replace(state, phase=phase, generation=event.generation, batch=event.batch)
+    begun = replace(state, phase=phase, generation=event.generation, batch=event.batch)
+    return replace(begun, plan=event.plan, planned=event.at if event.plan else 0.0)
 
 
 def _start_begun(draft: _Draft, event: StartBegun) -> None:
@@ -352,6 +356,13 @@ def _reprioritised(draft: _Draft, event: Reprioritised) -> None:
     draft.jobs[event.job] = replace(state, job=replace(state.job, priority=event.priority))
 
 
+def _replanned(draft: _Draft, event: Replanned) -> None:
+    state = draft.job(event.job)
+    _expect(event.job, event.generation, state.generation)
+    phase = advance(state.phase, Replanned)
+    draft.jobs[event.job] = replace(state, phase=phase, plan=event.plan, planned=event.at)
+
+
 def _checkpointed(draft: _Draft, event: Checkpointed) -> None:
     state = draft.job(event.job)
     if _is_stale(state, event.generation, state.run):
@@ -370,9 +381,8 @@ def _tasks_lost(draft: _Draft, event: TasksLost) -> None:
             f"job {event.job}: the tasks left must be a part of those it had, and a whole gang"
         )
     draft.free(slot for slot in state.held() if slot not in kept)
-    draft.jobs[event.job] = replace(
-        _counted(state, event.at), phase=phase, placement=event.placement, generation=event.generation
-    )
+    left = replace(_counted(state, event.at), plan=None, generation=event.generation)
+    draft.jobs[event.job] = replace(left, phase=phase, placement=event.placement)
 
 
 def _reshaped(draft: _Draft, event: Reshaped) -> None:
@@ -495,7 +505,7 @@ def _after_loss(draft: _Draft, state: JobState, event: NodeLost) -> JobState:
         phase = advance(state.phase, NodeLost)
         draft.free(left.slots)
         return replace(_idle(state, phase, event.at), generation=state.generation + 1)
-    state = replace(_counted(state, event.at), generation=state.generation + 1)
+    state = replace(_counted(state, event.at), generation=state.generation + 1, plan=None)
     if there is None:
         return replace(state, placement=here)
     # What it held for a target that is given up stays its own until the tasks there are gone.
@@ -525,6 +535,7 @@ def _idle(state: JobState, phase: Phase, at: float) -> JobState:
         served=state.attained(at),
         since=None,
         batch=None,
+        plan=None,
         phase=phase,
         run=state.generation + 1,
         placement=None,
@@ -571,6 +582,7 @@ _HANDLERS: dict[type[Event], Callable[[_Draft, Any], None]] = {
     JobHeld: _held,
     JobReleased: _released,
     Reprioritised: _reprioritised,
+    Replanned: _replanned,
     Checkpointed: _checkpointed,
     TasksLost: _tasks_lost,
     Reshaped: _reshaped,

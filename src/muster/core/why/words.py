@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from muster.model.duration import clock as clock
 from muster.model.placement import Placement
+from muster.model.plan import ChosenPlan, Sync
 from muster.model.reason import SENTENCES, Lack, Reason
 from muster.model.topology import each_bit
 from muster.model.view import View
@@ -85,3 +86,25 @@ def _ranges(bits: int) -> str:
         else:
             runs.append([position])
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+_SYNC = {
+    Sync.RING: "ring",
+    Sync.HIERARCHICAL: "rings inside the nodes and over them",
+    Sync.SHARDED: "parameters sharded over the workers",
+    Sync.DEDICATED: "parameter servers",
+}
+
+
+def plan_words(plan: ChosenPlan) -> str:
+    """Return a plan and its runner-up in one line."""
+    owned = f" {'/'.join(f'{share:.0%}' for share in plan.owners)}" if plan.owners else ""
+    samples = f", samples {'/'.join(map(str, plan.batch))}" if plan.batch else ""
+    words = f"{_SYNC[plan.sync]}{owned}{samples}, predicted {_short(plan.step)} a step"
+    if plan.runner_up is None or plan.runner_up_step is None:
+        return words
+    return f"{words}; {_SYNC[plan.runner_up]} would take {_short(plan.runner_up_step)}"
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"

@@ -2,7 +2,14 @@
 
 from dataclasses import dataclass
 
-from muster.model.event import MigrateBegun, NodeLost, PreemptBegun, ResizeBegun, StartBegun
+from muster.model.event import (
+    MigrateBegun,
+    NodeLost,
+    PreemptBegun,
+    Replanned,
+    ResizeBegun,
+    StartBegun,
+)
 from muster.model.task import StopAsked, TaskExited, TaskStarted
 from muster.roster.acts import Check, Wake
 from muster.wire.messages import Message
@@ -81,6 +88,6 @@ class LimitReached:
 
 
 Timeout = Terminate | KillLeft | Unheard | RosterTimeout | Rested | LimitNear | LimitReached
-GangFact = StartBegun | ResizeBegun | MigrateBegun | PreemptBegun | StopAsked | NodeLost
+GangFact = StartBegun | ResizeBegun | MigrateBegun | Replanned | PreemptBegun | StopAsked | NodeLost
 """Facts from outside the gang that it reacts to."""
 GangEvent = GangFact | TaskStarted | Exited | Heard | Resumed | Timeout

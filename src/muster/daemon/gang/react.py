@@ -38,11 +38,19 @@ from muster.daemon.gang.steer import (
     kill_left,
     new_roster,
     resize_roster,
+    share,
     stop,
 )
 from muster.daemon.gang.transitions import Goal, Trigger
-from muster.model.event import MigrateBegun, NodeLost, PreemptBegun, ResizeBegun, StartBegun
-from muster.model.task import RuntimeSeen, StopAsked, TaskStarted
+from muster.model.event import (
+    MigrateBegun,
+    NodeLost,
+    PreemptBegun,
+    Replanned,
+    ResizeBegun,
+    StartBegun,
+)
+from muster.model.task import RuntimeSeen, StopAsked, TaskId, TaskStarted
 from muster.model.view import JobState, Phase
 from muster.roster.acts import Wake
 from muster.wire.messages import Failed, Hello, Message
@@ -52,6 +60,8 @@ def react(gang: GangState, sight: Sight, job: JobState, event: GangEvent, now: f
     """Return the reaction to an event; facts among events are already in `gang` and `job`."""
     draft = ReactionDraft(gang, sight, job, now)
     _handle(draft, event)
+    if draft.gang.live and draft.gang.goal is Goal.RUN:
+        share(draft)
     settle(draft)
     return draft.reaction()
 
@@ -71,16 +81,20 @@ def _handle(draft: ReactionDraft, event: GangEvent) -> None:
         case NodeLost():
             node_lost(draft, event.node)
         case TaskStarted():
-            if draft.gang.find(event.task) is not None:
-                draft.see(running=draft.sight.running | {event.task})
+            _note_started(draft, event.task)
         case Exited():
             exited(draft, event)
         case Heard():
             _hear(draft, event.message)
         case Resumed():
             _resume(draft)
-        case _:
+        case _ if not isinstance(event, Replanned):  # of which `share` tells the roster
             _time_out(draft, event)
+
+
+def _note_started(draft: ReactionDraft, task: TaskId) -> None:
+    if draft.gang.find(task) is not None:
+        draft.see(running=draft.sight.running | {task})
 
 
 def _change(draft: ReactionDraft) -> None:

@@ -11,9 +11,10 @@ from muster.daemon.gang.transitions import Goal, Trigger, advance
 from muster.daemon.gang.verdict import QUICK
 from muster.model.duration import spelt
 from muster.model.job import Role
+from muster.model.plan import Sync
 from muster.model.task import GangStopping
 from muster.model.view import Phase
-from muster.roster.acts import Act, Begin, Finish, Kill, Tell, Terms
+from muster.roster.acts import Act, Begin, Finish, Kill, Sharing, Tell, Terms
 from muster.roster.roster import Roster
 
 DEADLINE = 30.0
@@ -66,6 +67,35 @@ def resize_roster(draft: ReactionDraft) -> list[Act]:
     placed = draft.placement
     leave = [each.task.name for each in draft.gang.tasks if each.slot not in placed.slots]
     return draft.roster.resize(placed.count(Role.WORKER), placed.count(Role.SERVER), leave=leave)
+
+
+def share(draft: ReactionDraft) -> None:
+    """Tell the roster how the tasks share the work, if it has been decided for all of them."""
+    wanted = _sharing(draft)
+    if wanted != draft.sight.roster.sharing:
+        act(draft, draft.roster.share(wanted))
+
+
+def _sharing(draft: ReactionDraft) -> Sharing | None:
+    plan, placed = draft.job.plan, draft.placement
+    names = {each.slot: each.task.name for each in draft.gang.tasks}
+    if plan is None or any(slot not in names for slot in placed.slots):
+        return None
+    by_role = {
+        role: [names[slot] for slot in placed.slots if slot.role is role]
+        for role in (Role.WORKER, Role.SERVER)
+    }
+    owners = by_role[Role.SERVER if plan.sync is Sync.DEDICATED else Role.WORKER]
+    if plan.owners and len(plan.owners) != len(owners):
+        return None
+    if plan.batch and len(plan.batch) != len(by_role[Role.WORKER]):
+        return None
+    return Sharing(
+        plan.sync.value,
+        dict(zip(owners, plan.owners, strict=True)) if plan.owners else {},
+        dict(zip(by_role[Role.WORKER], plan.batch, strict=True)) if plan.batch else {},
+        frozenset(names[slot] for slot in placed.slots),
+    )
 
 
 def act(draft: ReactionDraft, acts: Iterable[Act]) -> None:

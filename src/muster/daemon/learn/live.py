@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from muster.daemon.learn.convergence import LossState, LossWatch
 from muster.daemon.learn.notes import PROGRESS, Kin
 from muster.daemon.learn.progress import Track, TrackState
 from muster.daemon.learn.window import Window
@@ -20,6 +21,7 @@ class LiveState(msgspec.Struct, frozen=True):
     held: tuple[str, tuple[int, ...], int | None] | None
     since: float
     spent: float
+    loss: LossState = LossState()
 
 
 @dataclass(slots=True)
@@ -36,19 +38,22 @@ class LiveJob:
     window: Window | None = None
     told: tuple[tuple[object, ...], Kin, Job] | None = None
     """What the rest depends on, and the job as the learner knows it."""
+    watch: LossWatch = field(default_factory=LossWatch)
 
     def state(self) -> LiveState:
         """Return what survives a restart; a measurement in progress does not."""
         held = None
         if self.held is not None:
             held = self.held.device_type, self.held.shape, self.held.batch
-        return LiveState(self.job.number, self.track.state(), held, self.since, self.spent)
+        shown = self.track.state(), held, self.since, self.spent, self.watch.state()
+        return LiveState(self.job.number, *shown)
 
     @staticmethod
     def restored(job: Job, state: LiveState) -> "LiveJob":
         """Return the job as it was stored."""
         held = Held(*state.held) if state.held is not None else None
-        return LiveJob(job, Track.restored(state.track), held, state.since, state.spent)
+        track, watch = Track.restored(state.track), LossWatch.restored(state.loss)
+        return LiveJob(job, track, held, state.since, state.spent, watch=watch)
 
 
 _STATE = msgspec.json.Decoder(LiveState)

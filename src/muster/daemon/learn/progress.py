@@ -44,6 +44,10 @@ class Progress:
     """Samples it has trained on, repeated ones included."""
     saved: int = 0
     """Step of its latest checkpoint, 0 without one."""
+    slowed: float = 0.0
+    """By how much its steps are longer beside its worst neighbour (0.1: a tenth)."""
+    beside: int = 0
+    """That neighbour's number, 0 if none is known to slow it."""
 
 
 @dataclass(slots=True)

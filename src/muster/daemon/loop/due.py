@@ -11,6 +11,7 @@ from muster.model.event import (
     JobHeld,
     MigrateBegun,
     PreemptBegun,
+    Replanned,
     ResizeBegun,
     StartBegun,
     Started,
@@ -18,7 +19,8 @@ from muster.model.event import (
 from muster.model.task import Fact, TaskFact
 from muster.model.view import Phase, View
 
-_CALM = (StartBegun, Started, ResizeBegun, MigrateBegun, PreemptBegun, Checkpointed, JobHeld)
+_BEGUN = (StartBegun, Started, ResizeBegun, MigrateBegun, PreemptBegun, Replanned)
+_CALM = (*_BEGUN, Checkpointed, JobHeld)
 """What was decided takes its course: nothing is asked for, and nothing has come free."""
 _ENDS = (Ended, Cancelled)
 

@@ -311,7 +311,7 @@ class Daemon:
         nodes, self.sights = self.view.cluster.index, turn.sights
         self.state = turn.state
         if self.view.cluster.index is not nodes:  # some have come or gone
-            self.beliefs.follow(self.view.cluster.node_devices())
+            self.beliefs.follow(self.view.cluster.node_devices(), self.view.cluster)
         self.summaries.update(summaries)
         for number, closed in turn.closed.items():
             summary = self.summaries.pop(number, None)
@@ -410,7 +410,7 @@ class Daemon:
         informed = POLICIES[self.state.policy].informed
         outlooks = self.beliefs.outlooks(self.view, now) if informed else {}
         began = time.monotonic()
-        view = startable(replace(self.view, outlooks=outlooks), now)
+        view = startable(self.beliefs.inform(replace(self.view, outlooks=outlooks), now), now)
         deciding = self.deciding.decide(view, now)
         await self._accept_submissions(deciding)
         decided = await deciding
@@ -479,6 +479,7 @@ class Daemon:
         """Return what a cycle would decide on now; with outlooks even if the policy uses none."""
         now = self.clock.now()
         view = replace(self.view, outlooks=self.beliefs.outlooks(self.view, now))
+        view = self.beliefs.inform(view, now)
         return CycleSnapshot(now, self.state.policy, view, self.deciding.memory)
 
 

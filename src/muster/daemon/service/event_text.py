@@ -1,6 +1,6 @@
 """Facts of the journal as text."""
 
-from muster.core.why.words import clock, where
+from muster.core.why.words import clock, plan_words, where
 from muster.daemon.gang.exits import headline, words
 from muster.daemon.loop.job_summaries import asked, asked_of
 from muster.model import event as e
@@ -59,6 +59,8 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return f"released by {fact.by}"
         case e.Reprioritised():
             return f"priority {fact.priority}, set by {fact.by}"
+        case e.Replanned():
+            return f"plan: {plan_words(fact.plan)}"
         case e.Cancelled():
             return "cancelled"
         case e.NodeAdded():
@@ -81,6 +83,8 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return f"{_named(fact.exited.task)} {end}: {words(fact.exited)}"
         case t.RuntimeSeen():
             return "uses Muster's runtime: can be resized live"
+        case t.ConvergenceSeen():
+            return f"converged, {fact.text}"
         case t.StopAsked():
             return f"{'forced ' if fact.force else ''}stop requested by its user"
         case t.RequeueAsked():

@@ -20,6 +20,7 @@ from muster.daemon.service.forecast import Question, forecast
 from muster.daemon.service.job_lists import JobFilter, active_first, cursor_after, newest_first
 from muster.daemon.service.job_names import digest_of, number_in, refuse_numeric
 from muster.daemon.service.packs import PackShelf
+from muster.daemon.service.plan_record import plan_record
 from muster.daemon.service.program_record import program_record
 from muster.daemon.service.protocol import (
     Caller,
@@ -255,6 +256,7 @@ class JobService(Administration):
             tuple(self._daemon.beliefs.losses(record.number)),
             program_record(job.program) if job else None,
             self._caveats_of(job) if job else (),
+            plan_record(self._daemon.view.jobs.get(record.number), self._daemon.beliefs),
         )
 
     async def _submitted(self, number: int) -> Job | None:

@@ -52,6 +52,8 @@ class TaskMessages:
             daemon.beliefs.hear(state.job, message, daemon.clock.now())
         except Exception:  # what one job says must not keep its gang from hearing it
             log.exception("beliefs failed to take in a message", job=job, kind=type(message).__name__)
+        if daemon.beliefs.has_news:
+            daemon.decide_soon()
         if isinstance(message, MembersSilent):
             log.warning("members are silent", job=job, told_by=message.task, silent=message.silent)
         if isinstance(message, Changed):

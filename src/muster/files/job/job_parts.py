@@ -65,6 +65,7 @@ def program_of(entry: JobEntry, folder: str, resume_from: str, kept: KeptFiles) 
         checkpoint=kept.checkpoint,
         at_most_once=entry.at_most_once,
         finish_grace=entry.finish_grace,
+        until=entry.until or "",
     )
 
 

@@ -23,7 +23,7 @@ from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.batches import Array, BatchRange, Split, gain
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.held import Held, packed
-from muster.perf.learnt.lengths import FIRST, Left, Lengths
+from muster.perf.learnt.lengths import FIRST, Left, Lengths, agreed
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.tables import ByType
 from muster.perf.learnt.way import Way, stretch
@@ -55,6 +55,8 @@ class StepReport:
     """Work of one step, in the job's unit."""
     noise: float | None = None
     """Samples at which the gradient's noise equals its signal (Pollux' phi), if measured."""
+    slowed: float = 1.0
+    """The factor by which neighbours are known to make the step longer."""
 
 
 @dataclass(slots=True)
@@ -112,7 +114,8 @@ class Learner:
         kind.reached = max(kind.reached, done)
         split = _split(kind.range, held.batch or job.batch, held.workers)
         steps = kind.steps.setdefault(held.device_type, StepTimes())
-        steps.add(PlacedSplit(held.shape, split), report.step, report.sync)
+        # Elsewhere it would have other neighbours: the curve is of a job alone, only `here` is not.
+        steps.add(PlacedSplit(held.shape, split), report.step / report.slowed, report.sync)
         if kind.range is not None and report.noise is not None and report.noise > 0:
             kind.noise.add(done, report.noise)
         elif report.gain > 0:
@@ -137,13 +140,17 @@ class Learner:
         """Drop a job that did not reach its end: its length says nothing."""
         self._own.pop(job.number, None)
 
-    def outlook(self, job: Job, held: Held | None, done: float) -> Outlook:
-        """Return the outlook of a live job."""
+    def outlook(self, job: Job, held: Held | None, done: float, ahead: Left | None = None) -> Outlook:
+        """Return the outlook of a live job; `ahead`: work left by what only this job shows."""
         kind, first = self._kind(job), self._types(job)[0]
         costs = self._cost(job, kind, first)
         if job.work is not None:
             end = max(job.work, done)
             left = Left(costs.alone(done, end), 0.0)
+        elif ahead is not None:
+            work = agreed(ahead, kind.lengths.left(done)) if kind.lengths else ahead
+            end = done + work.middle
+            left = Left(costs.alone(done, end), work.spread)
         elif kind.lengths:
             work = kind.lengths.left(done)
             end = done + work.middle

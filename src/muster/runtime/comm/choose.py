@@ -28,6 +28,10 @@ MARGIN = 0.9
 equal links owners need 1.03 to 1.1 times as long as a ring, and probed links are off by percents."""
 
 
+SUM_ERROR = 1e-6
+"""How far a plan's shares may be from 1 together: rounding."""
+
+
 @dataclass(frozen=True, slots=True)
 class SyncChoice:
     """How to synchronise gradients, each rank's share of the parameters, and why."""
@@ -38,6 +42,11 @@ class SyncChoice:
     predicted: Mapping[Kind, float] = field(default_factory=dict)
     """Seconds of a step's synchronisation by kind, if the links are known."""
     words: str = ""
+
+    @property
+    def told(self) -> tuple[str, Kind, tuple[float, ...]]:
+        """As `Changed` has it: in words, the kind, and the shares."""
+        return self.words, self.kind, self.shares
 
     @property
     def owners(self) -> dict[int, float]:
@@ -52,11 +61,12 @@ def choose(
     *,
     gpus: bool = False,
     update: bool = False,
+    decided: Sequence[float] = (),
 ) -> SyncChoice:
     """Choose for buckets of these sizes (bytes).
 
     `sync`: of the plan; `gpus`: each worker has its own GPU; `update`: owners also update, so there
-    must be owners.
+    must be owners; `decided`: their shares by rank, if the plan has them.
     """
     offers = _offers(_owning(sync, members) if update else sync, members)
     if gpus and "ring" in offers:
@@ -64,9 +74,19 @@ def choose(
     hosts = _hosts(members)
     known = len(hosts) > 1 and all(host.bandwidth > 0 for host in hosts)
     shares = {kind: _shares(hosts, owners, known) for kind, owners in offers.items()}
+    only = next(iter(offers.values()))
+    if len(offers) == 1 and _are_shares(decided, only, len(members)):
+        shares = dict.fromkeys(offers, tuple(decided))
     seconds = {kind: _seconds(hosts, shares[kind], sizes) for kind in offers} if known else {}
     kind = _fastest(seconds) if known else next(iter(offers))
     return SyncChoice(kind, shares[kind], seconds, _words(kind, shares[kind], seconds))
+
+
+def _are_shares(decided: Sequence[float], owners: Sequence[int], size: int) -> bool:
+    """Whether a plan's shares are for these members, and give something to owners alone."""
+    if len(decided) != size or not owners or min(decided) < 0 or abs(sum(decided) - 1) > SUM_ERROR:
+        return False
+    return all(share == 0 or rank in owners for rank, share in enumerate(decided))
 
 
 def make(
@@ -88,8 +108,7 @@ def make(
     if not choice.shares:
         return Ring(group, flats)
     workers = range(sum(member.role == "worker" for member in members))
-    names = [member.task for member in members]
-    return Sharded(group, flats, choice.owners, workers, names, after_sum, mirrors)
+    return Sharded(group, flats, choice.owners, workers, after_sum, mirrors)
 
 
 def shards(

@@ -82,6 +82,10 @@ class Feed(Protocol):
     def after(self, position: Position, tasks: Sequence[str], votes: Sequence[Vote]) -> Position:
         """Return the position after a committed step."""
 
+    def use(self, batch: int) -> None:
+        """Take steps of another batch from the next one on."""
+        self.batch = batch
+
     def staff(self, tasks: Sequence[str]) -> None:
         """Set the workers that take samples; others are gone."""
         return
@@ -154,6 +158,9 @@ class Indexed(Feed):
     def total(self, position: Position) -> int:
         return self._order.size(position)
 
+    def use(self, batch: int) -> None:
+        self.batch = self._order.batch = batch
+
     def after(self, position: Position, tasks: Sequence[str], votes: Sequence[Vote]) -> Position:
         return self._order.after(position)
 
@@ -225,7 +232,7 @@ class Leased(Feed):
         if self._empty and epoch > position.epoch:
             raise BadTrainingError("all shards of the dataset are empty: there is nothing to train on")
         cursor = position.cursor + seen if epoch == position.epoch else 0
-        return Position(epoch, cursor, position.step + 1)
+        return Position(epoch, cursor, position.step + 1, position.seen + seen)
 
     def staff(self, tasks: Sequence[str]) -> None:
         """Return the leases of others and grant new ones."""

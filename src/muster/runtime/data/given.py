@@ -46,12 +46,18 @@ class DataOptions:
     loader_init: LoaderInit | None = None
     context: Any = None
     """How loader processes are started; None: forked."""
+    largest: int = 0
+    """The most samples of a step, if the batch is free; 0: it stays as it is."""
 
     def ends(self, position: Position) -> bool:
-        """Whether the training is done at a position."""
-        return (self.epochs is not None and position.epoch >= self.epochs) or (
-            self.steps is not None and position.step >= self.steps
-        )
+        """Whether the training is done at a position; a free batch counts steps of the own one."""
+        if self.epochs is not None and position.epoch >= self.epochs:
+            return True
+        if self.steps is None:
+            return False
+        if self.largest and self.batch:
+            return position.seen >= self.steps * self.batch
+        return position.step >= self.steps
 
 
 def feed_of(dataset: Any, options: DataOptions, pin: bool) -> tuple[Feed, int]:
@@ -112,7 +118,13 @@ def _indexed(dataset: Any, order: Order, options: DataOptions, pin: bool) -> Ind
 def _order_of(count: int, options: DataOptions) -> Order:
     if options.sampler is not None:
         batch = options.batch or 0
-        return SampledOrder(options.sampler, count, batch, options.seed, options.drop_last)
+        order = SampledOrder(options.sampler, count, batch, options.seed, options.drop_last)
+        if order.gives_batches and options.largest:
+            raise BadTrainingError(
+                "the sampler gives batches of its own, so their size is not free: let it give ids, or "
+                "give one number as global_batch"
+            )
+        return order
     return Order(count, _batch(options), options.seed, options.shuffle, options.drop_last)
 
 

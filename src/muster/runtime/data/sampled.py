@@ -24,10 +24,10 @@ ENDLESS = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class DrawnEpoch:
-    """One epoch's ids, and where each batch of them ends."""
+    """One epoch's ids, and where each batch of them ends, if the sampler gives batches."""
 
     ids: Tensor
-    ends: tuple[int, ...]
+    ends: tuple[int, ...] = ()
 
 
 class SampledOrder(Order):
@@ -40,36 +40,47 @@ class SampledOrder(Order):
         of ids, one for each step. `dataset`: its samples. `batch`: ids per step, unless it gives lists.
         """
         check_sampler(sampler)
-        self._sampler, self._dataset, self._whole = sampler, dataset, drop_last
+        self._sampler, self._dataset, self._drop_last = sampler, dataset, drop_last
         self._own = [(one, one.initial_seed()) for one in _own_generators(sampler)]
         self._epochs: dict[int, DrawnEpoch] = {}
-        self.seed, self.batch = seed, batch
+        self.seed, self.batch, self.own = seed, batch, batch
         first = self._epoch(0)
         self.count, self.batch = len(first.ids), batch or _largest(first)
+        self.gives_batches = bool(first.ends)
 
     @property
     def steps_per_epoch(self) -> int:
         """Steps of the first epoch; a sampler may give others another number."""
-        return len(self._epoch(0).ends)
+        first = self._epoch(0)
+        if first.ends:
+            return len(first.ends)
+        whole, rest = divmod(len(first.ids), self.own)
+        return whole + bool(rest and not self._drop_last)
 
     def size(self, position: Position) -> int:
         return len(self.ids(position))
 
     def ids(self, position: Position) -> Tensor:
-        epoch = self._epoch(position.epoch)
-        index = bisect_right(epoch.ends, position.cursor)
-        if index == len(epoch.ends):
+        epoch, first = self._epoch(position.epoch), position.cursor
+        size = self._size_at(epoch, first)
+        if not size:
             raise BadTrainingError(
                 f"the training is at sample {position.cursor} of epoch {position.epoch}, but the "
                 f"sampler gives {len(epoch.ids)}: it was started with another sampler"
             )
-        return epoch.ids[position.cursor : epoch.ends[index]]
+        return epoch.ids[first : first + size]
 
     def after(self, position: Position) -> Position:
-        cursor, step = position.cursor + self.size(position), position.step + 1
-        if cursor >= self._epoch(position.epoch).ends[-1]:
-            return Position(position.epoch + 1, 0, step)
-        return Position(position.epoch, cursor, step)
+        size = self.size(position)
+        following = self._size_at(self._epoch(position.epoch), position.cursor + size)
+        return position.after(size, not following)
+
+    def _size_at(self, epoch: DrawnEpoch, cursor: int) -> int:
+        """Return the ids of a step at a cursor of an epoch; 0: the epoch is over."""
+        if not epoch.ends:
+            return self._taken(cursor, len(epoch.ids))
+        index = bisect_right(epoch.ends, cursor)
+        return epoch.ends[index] - cursor if index < len(epoch.ends) else 0
 
     def _epoch(self, epoch: int) -> DrawnEpoch:
         if epoch not in self._epochs:
@@ -95,21 +106,20 @@ class SampledOrder(Order):
             batches = [_ids(batch) for batch in drawn]
             sizes = [len(batch) for batch in batches if len(batch)]
             ids = torch.cat([torch.empty(0, dtype=torch.int64), *batches])
-        else:
-            ids = torch.tensor(drawn, dtype=torch.int64)
-            whole, rest = divmod(len(ids), self.batch) if self.batch else (0, 0)
-            sizes = [self.batch] * whole + [rest] * bool(rest and not self._whole)
-        self._check(epoch, ids, sizes)
-        return DrawnEpoch(ids[: sum(sizes)], tuple(accumulate(sizes)))
+            self._check(epoch, ids, bool(sizes))
+            return DrawnEpoch(ids, tuple(accumulate(sizes)))
+        ids = torch.tensor(drawn, dtype=torch.int64)
+        self._check(epoch, ids, bool(self.own and self._taken(0, len(ids))))
+        return DrawnEpoch(ids)
 
-    def _check(self, epoch: int, ids: Tensor, sizes: list[int]) -> None:
-        if not self.batch and not sizes:
+    def _check(self, epoch: int, ids: Tensor, enough: bool) -> None:
+        if not self.batch and not enough:
             raise BadTrainingError(
                 "global_batch= is missing: the sampler gives ids, not batches of ids"
             )
-        if not sizes:
+        if not enough:
             raise BadTrainingError(
-                f"the sampler gave {len(ids)} ids for epoch {epoch}: not one batch of {self.batch}"
+                f"the sampler gave {len(ids)} ids for epoch {epoch}: not one batch of {self.own}"
             )
         low, high = int(ids.min()), int(ids.max())
         if low < 0 or high >= self._dataset:

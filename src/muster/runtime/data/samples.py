@@ -6,7 +6,7 @@ survivors, and no sample is lost or repeated within an epoch.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import accumulate
 
@@ -26,13 +26,22 @@ class Position:
     epoch: int = 0
     cursor: int = 0
     step: int = 0
+    seen: int = field(default=0, compare=False)
+    """Samples in total: with a free batch, steps differ in size."""
+
+    def after(self, samples: int, over: bool) -> "Position":
+        """Return the position after a step of these samples; `over`: it ends the epoch."""
+        step, seen = self.step + 1, self.seen + samples
+        if over:
+            return Position(self.epoch + 1, 0, step, seen)
+        return Position(self.epoch, self.cursor + samples, step, seen)
 
 
 class Order:
     """The order of a dataset's samples, the same on every worker.
 
     torch's `randperm` of a generator seeded by (seed, epoch): stable within a release of torch. The
-    last batch of an epoch is smaller unless `drop_last`.
+    last batch of an epoch is smaller unless `drop_last`. `batch` may change between two steps.
     """
 
     def __init__(
@@ -47,22 +56,26 @@ class Order:
                 f"take a global batch of {count} at most, or a larger dataset"
             )
         self.count, self.batch, self.seed = count, batch, seed
+        self.own = batch
+        """The batch to begin with, the smallest there is."""
         self._shuffle, self._drop_last = shuffle, drop_last
         self._orders: dict[int, Tensor] = {}
 
     @property
     def steps_per_epoch(self) -> int:
-        whole, rest = divmod(self.count, self.batch)
+        """Steps of an epoch in the batch to begin with."""
+        whole, rest = divmod(self.count, self.own)
         return whole + (1 if rest and not self._drop_last else 0)
 
     def size(self, position: Position) -> int:
         """Return the number of samples of the step at this position, over all workers."""
-        if not 0 <= position.cursor < self._end:
+        size = self._taken(position.cursor, self.count)
+        if not size:
             raise BadTrainingError(
                 f"the training is at sample {position.cursor} of epoch {position.epoch}, "
-                f"but an epoch has {self._end}: it was started with another dataset"
+                f"but an epoch has {self.count}: it was started with another dataset"
             )
-        return min(self.batch, self._end - position.cursor)
+        return size
 
     def ids(self, position: Position) -> Tensor:
         """Return the samples of the step at this position, over all workers (int64)."""
@@ -71,14 +84,16 @@ class Order:
 
     def after(self, position: Position) -> Position:
         """Return the position after this step."""
-        cursor, step = position.cursor + self.size(position), position.step + 1
-        if cursor >= self._end:
-            return Position(position.epoch + 1, 0, step)
-        return Position(position.epoch, cursor, step)
+        size = self.size(position)
+        return position.after(size, not self._taken(position.cursor + size, self.count))
 
-    @property
-    def _end(self) -> int:
-        return self.count - self.count % self.batch if self._drop_last else self.count
+    def _taken(self, cursor: int, count: int) -> int:
+        """Return the samples of a step at a cursor of an epoch of `count`; 0: the epoch is over.
+
+        With `drop_last`, no step is smaller than the batch to begin with.
+        """
+        rest = count - cursor
+        return 0 if rest < (self.own if self._drop_last else 1) else min(self.batch, rest)
 
     def _order(self, epoch: int) -> Tensor:
         if not self._shuffle:

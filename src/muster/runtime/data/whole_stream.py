@@ -54,10 +54,9 @@ class WholeStream(Feed):
         return len(self._step(position))
 
     def after(self, position: Position, tasks: Sequence[str], votes: Sequence[Vote]) -> Position:
-        cursor = position.cursor + self.total(position)
-        if len(self._samples(position.epoch, cursor, self._least)) < self._least:
-            return Position(position.epoch + 1, 0, position.step + 1)
-        return Position(position.epoch, cursor, position.step + 1)
+        total = self.total(position)
+        rest = self._samples(position.epoch, position.cursor + total, self._least)
+        return position.after(total, len(rest) < self._least)
 
     def example(self) -> Any:
         return self._collate((self._step(Position()) * NO_SAMPLES)[:NO_SAMPLES])

@@ -103,14 +103,14 @@ def _launch(options: argparse.Namespace, screen: Screen) -> Launch:
         replace=options.replace,
         restarts=options.restarts,
         on_output=screen.output,
-        environ=_environ(options.resume_from),
+        environ=_environ(options.resume_from, options.batch),
         finish_grace=options.finish_grace,
     )
 
 
-def _environ(resume_from: Path | None) -> dict[str, str]:
+def _environ(resume_from: Path | None, batch: str = "") -> dict[str, str]:
     given = {"MUSTER_RESUME_FROM": str(resume_from.absolute())} if resume_from else {}
-    return {**os.environ, **given}
+    return {**os.environ, **given, **({"MUSTER_BATCH": batch} if batch else {})}
 
 
 def _watch(job: Launch, options: argparse.Namespace, screen: Screen) -> LaunchOutcome:
@@ -208,6 +208,13 @@ def _change(text: str) -> tuple[int, int]:
         raise argparse.ArgumentTypeError(f"{text!r} is not STEP=WORKERS, such as 100=3") from problem
 
 
+def _batch(text: str) -> str:
+    try:
+        return from_environment({"MUSTER_BATCH": text}).batch
+    except BadSettingError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range such as 128..2048") from None
+
+
 def _devices(text: str) -> tuple[str, ...]:
     devices = tuple(text.split(","))
     for device in devices:
@@ -243,6 +250,8 @@ def _make_parser() -> argparse.ArgumentParser:
     add("--owners", choices=("reduce", "update"), default="reduce", help=owners)
     shares = "of the batch: by the measured speeds of the workers (balanced), or the same for all"
     add("--shares", choices=("balanced", "equal"), default="balanced", help=shares)
+    batch = "let the global batch grow: from the script's own to the largest, such as 128..2048"
+    add("--batch", type=_batch, default="", metavar="OWN..LARGEST", help=batch)
     add("--threads", type=_whole(1), metavar="N", help="threads per task (cores / workers)")
     devices = "devices of the workers in turn, such as cuda:0,cpu (chosen by the runtime)"
     add("--devices", type=_devices, default=(), metavar="LIST", help=devices)

@@ -55,6 +55,10 @@ class Coordinator:
         """Set the wanted number of workers and servers (None: servers as before)."""
         self._do(lambda: self.roster.resize(workers, servers))
 
+    def use_batch(self, batch: int, order: int) -> None:
+        """Change the global batch of a training that leaves it free."""
+        self._do(lambda: self.roster.use_batch(batch, order))
+
     def stop(self, reason: str) -> None:
         """Ask all tasks to end after their step."""
         self._do(lambda: self.roster.stop(reason))

@@ -98,6 +98,8 @@ class Launch:
         self._used: set[str] = set()
         self._resized = False
         """Whether another number was asked for while no coordinator was there."""
+        self._batch: tuple[int, int] | None = None
+        """The global batch that was asked for, and how often one was."""
         self._finish: Finish | None = None
         self._coordinator: Coordinator | None = None
         self._shared = tasks
@@ -162,6 +164,8 @@ class Launch:
             missed, self._exits = self._exits, []
         if not self._resized:
             one.resize(*self._count)
+        if self._batch is not None:
+            one.use_batch(*self._batch)
         for event in missed:
             one.exited(event.task, how_ended(event))
         if self._resized:
@@ -189,6 +193,12 @@ class Launch:
             self._coordinator.resize(*self._count)
         else:
             self._resized = True
+
+    def use_batch(self, batch: int) -> None:
+        """Set the global batch from the next steps on, within the script's limits; do not wait."""
+        self._batch = (batch, (self._batch[1] if self._batch else 0) + 1)
+        if self._coordinator is not None:
+            self._coordinator.use_batch(*self._batch)
 
     def kill(self, task: str, number: int = signal.SIGKILL) -> bool:
         """Signal a task; False if it is not alive."""
@@ -284,8 +294,9 @@ class Launch:
         raise TimeoutError(f"no {what} within {timeout:g} s; {self._where()}")
 
     def _where(self) -> str:
-        seen = self.history
-        return f"step {seen.step}, formation {seen.formation}, living: {', '.join(self._tasks.living)}"
+        seen, living = self.history, ", ".join(self._tasks.living)
+        where = f"step {seen.step}, formation {seen.formation}, living: {living}"
+        return f"{where}; {seen.refusal}" if seen.refusal else where
 
     def _note_finish(self) -> None:
         one = self._coordinator

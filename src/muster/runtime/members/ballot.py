@@ -61,6 +61,16 @@ class Vote:
     """48 bits of a checksum of some of the state (`state/guard.py`); 0: no opinion."""
     hardware: float = 0.0
     """The same for members whose bits can be compared."""
+    batch: float = 0.0
+    order: float = 0.0
+    choice: float = 0.0
+    """The batch that it wants from the next step on: see `batching.BatchWish`; 0: none."""
+    square: float = 0.0
+    """Squared norm of its part of the sum, in steps that measure the noise; else 0."""
+    signal: float = 0.0
+    spread: float = 0.0
+    measured: float = 0.0
+    """The gradient's noise: see `batching.NoiseScale`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,20 @@ class MemberStatus:
     contents: float = 0.0
     sketch: float = 0.0
     """Of its dataset: see `fingerprint.Fingerprint`."""
+    seen: float = 0.0
+    """Samples that the training has seen."""
+    batch: float = 0.0
+    order: float = 0.0
+    choice: float = 0.0
+    signal: float = 0.0
+    spread: float = 0.0
+    measured: float = 0.0
+    """Of the batch: see `batching.Batching`."""
+    largest: float = 0.0
+    best: float = 0.0
+    flat: float = 0.0
+    steepest: float = 0.0
+    """Of its epochs: see `ending.Trend`."""
 
 
 WIDTH = len(fields(Vote))

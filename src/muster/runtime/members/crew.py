@@ -20,7 +20,7 @@ from muster.runtime.members.ballot import ballot_size
 from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.ownership import OwnedRange
 from muster.runtime.step.buckets import Buckets
-from muster.wire.messages import MemberPlan
+from muster.wire.messages import Changed, MemberPlan
 
 _log = logging.getLogger("muster")
 
@@ -53,6 +53,8 @@ class Crew:
     """What is summed: buckets and ballot."""
     layout: int = 0
     """Checksum of the buckets."""
+    untold: Changed | None = None
+    """The report that this task is in it, until all have come along."""
 
     @property
     def formation(self) -> int:
@@ -75,6 +77,11 @@ class Crew:
 
     def close(self) -> None:
         self.communicator.close()
+
+    def change(self, task: str, step: int, pause: float, cause: str, lost: tuple[str, ...]) -> Changed:
+        """Return what a member reports when it is in this formation."""
+        where = (task, self.formation, step, self.tasks)
+        return Changed(*where, pause, cause, lost, *self.choice.told)
 
     def fit(self, buckets: Buckets) -> None:
         """Sum other buckets than this formation was built for: what is trained has changed."""
@@ -114,14 +121,14 @@ class Builder:
         group = GlooGroup(store, rank, size, self.settings.host)
         members = probe(group, plan.members)
         if plan.owners == "update":
-            choice = choose(plan.sync, members, sizes, update=True)
+            choice = choose(plan.sync, members, sizes, update=True, decided=plan.shares)
             held = shards(choice, [flat.numel() for flat in buckets.host], members)
             mirrors = {names.index(h.owner): names.index(h.mirror) for h in held if h.mirror}
             communicator = make(choice, group, flats, members, self.after_sum, mirrors)
             return Crew(plan, rank, group, communicator, choice, ballot, held, flats, layout)
         devices = [member.device for member in members if member.role == "worker"]
         own_gpus = all(d.startswith("gpu-") for d in devices) and len(set(devices)) == len(devices)
-        choice = choose(plan.sync, members, sizes, gpus=own_gpus)
+        choice = choose(plan.sync, members, sizes, gpus=own_gpus, decided=plan.shares)
         if choice.kind == "nccl":
             flats = [*buckets.flats, ballot]
         communicator = make(choice, group, flats, members)

@@ -155,6 +155,15 @@ class Meeting:
             connection.settimeout(None)
             receive_json(connection)
 
+    def await_all(self, plan: MemberPlan, seconds: float) -> None:
+        """Wait until each member of a plan has switched to it or is gone, this long at most."""
+        until = time.monotonic() + seconds
+        request = {"kind": "formation", "reaches": plan.formation}
+        for member in plan.members:
+            left = until - time.monotonic()
+            with contextlib.suppress(OSError, ValueError):
+                ask(member.address, request, self._token, max(LOOK, left))
+
     def follow(self) -> MemberPlan | None:
         """Return the plan of a more senior leader, None without one: for tasks without the state."""
         place = self._place
@@ -199,7 +208,8 @@ class Meeting:
                 f"{leader.task} is in formation {answer['excluded']} without {self._me.task}"
             )
         members = tuple(Member(**member) for member in answer["members"])
-        return MemberPlan(**{**answer, "members": members, "batch": tuple(answer["batch"])})
+        parts = {key: tuple(answer[key]) for key in ("batch", "shares")}
+        return MemberPlan(**{**answer, "members": members, **parts})
 
     def _await_answer(self, leader: Member, connection: socket.socket) -> dict[str, Any]:
         """Return the leader's answer; `lose` ends the wait."""
@@ -299,7 +309,12 @@ class Meeting:
         here = {r.task for r in came} | {self._me.task}
         members = tuple(m for m in place.candidates if m.task in here)
         plan = replace(
-            place.plan, formation=highest + 1, after=place.plan.formation, members=members, batch=()
+            place.plan,
+            formation=highest + 1,
+            after=place.plan.formation,
+            members=members,
+            batch=(),
+            shares=(),
         )
         for registered in came:
             self._answer(registered, asdict(plan))

@@ -2,15 +2,18 @@
 
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, astuple
 from math import nan
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from muster.ending import Trend
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
+from muster.runtime.state.batching import Batching
 from muster.runtime.state.checkpoint import signature_of_all
 from muster.runtime.state.kept_values import kept_value, schedule_value
 from muster.runtime.state.module_numbers import ModuleNumbers
@@ -50,12 +53,16 @@ class TrainingState:
         """Mean loss of the last step over the global batch; NaN: no step was done."""
         self.epoch_loss = nan
         """Mean loss of the last complete epoch; NaN: there was none."""
+        self.trend = Trend()
+        """Of the epochs' mean losses, if they end the training."""
         self.phase = 0
         """Applied phases of the step under way; a phase is some sums and the update after them."""
         self.updates = 0
         """Phases applied since the members began, the same on all of them."""
         self.partial = 0.0
         """Sum of the losses of the applied phases of the step under way."""
+        self.batching: Batching | None = None
+        """The batch in use, once the data is known."""
         self.changes = 0
         """How often what is trained has changed since the beginning."""
         self.run, self.owner = 0, ""
@@ -149,6 +156,25 @@ class TrainingState:
         """Return the optimiser that updates a parameter; None: none does."""
         return self._keepers.get(id(parameter))
 
+    def row(self) -> dict[str, float]:
+        """Return its progress, for a roll call (`MemberStatus`)."""
+        position = self.position
+        return {
+            "step": position.step,
+            "epoch": position.epoch,
+            "cursor": position.cursor,
+            "seen": position.seen,
+            "losses": self.losses,
+            "loss": self.loss,
+            "epoch_loss": self.epoch_loss,
+            "run": self.run,
+            "phase": self.phase,
+            "updates": self.updates,
+            "partial": self.partial,
+            "changes": self.changes,
+            **asdict(self.trend),
+        }
+
     def whole(self) -> Packed:
         """Return everything for a checkpoint; live tensors, not copies."""
         position = self.position
@@ -161,10 +187,12 @@ class TrainingState:
             "loose": {name: p.detach() for name, p in self.loose.items()},
             "kept": {name: kept_value(thing) for name, thing in self.kept.items()},
             "numbers": self.numbers.changed(),
-            "position": [position.epoch, position.cursor, position.step],
+            "position": [position.epoch, position.cursor, position.step, position.seen],
+            "batching": self.batching.value() if self.batching else None,
             "losses": self.losses,
             "loss": self.loss,
             "epoch_loss": self.epoch_loss,
+            "trend": list(astuple(self.trend)),
             "feed": self.feed.value() if self.feed else None,
             "run": [self.run, self.owner],
         }
@@ -184,15 +212,24 @@ class TrainingState:
         self._restore_kept(whole.get("kept", {}))
         self.numbers.set(whole.get("numbers", {}))
         self.set_loose(whole.get("loose", {}))  # older checkpoints have none
-        self.position = Position(*whole["position"])
+        self._restore_position(whole)
         self.losses = float(whole["losses"])
         self.loss = float(whole.get("loss", nan))  # older checkpoints have none
         self.epoch_loss = float(whole.get("epoch_loss", nan))
+        self.trend = Trend(*whole.get("trend", ()))  # older checkpoints have none
         if self.feed and whole["feed"] is not None:
             self.feed.restore(whole["feed"], alive=False)
         run, owner = whole.get("run", (0, ""))  # older checkpoints have none
         if owner == self.owner:  # else another's, which this training starts from
             self.run = int(run)
+
+    def _restore_position(self, whole: Packed) -> None:
+        """Restore how far the training is; older checkpoints have a fixed batch."""
+        epoch, cursor, step, *seen = whole["position"]
+        own = self.batching.limits.own if self.batching else 0
+        self.position = Position(epoch, cursor, step, *(seen or [step * own]))
+        if self.batching is not None and whole.get("batching"):
+            self.batching.restore(whole["batching"])
 
     def _restore_kept(self, saved: Packed) -> None:
         """Restore what is kept and was saved; older checkpoints have nothing of the kind."""

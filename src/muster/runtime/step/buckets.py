@@ -189,6 +189,16 @@ class Buckets:
         finally:
             self._passing = False
 
+    def gradients(self) -> Iterator[Tensor]:
+        """Return the gradients of the sum that was made last, before they are handed out."""
+        if self._put is None:
+            grads = (self.parameters[index].grad for index in self._chosen)
+            yield from (grad for grad in grads if grad is not None)
+            return
+        for summed, flat, host in zip(self._summed, self.flats, self.host, strict=True):
+            if summed:
+                yield flat if self._on_device else host
+
     def idle(self) -> None:
         """Leave gradients as they are: nothing is summed in this step."""
         self._put = None

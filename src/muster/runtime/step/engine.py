@@ -14,15 +14,16 @@ redone step skips the phases that were applied, so that nothing is applied twice
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import isfinite
 from operator import or_
+from typing import Any
 
 import torch
 from torch import nn
 
-from muster.runtime.comm.base import Transfer
+from muster.runtime.comm.hops import Hops, hops_of
 from muster.runtime.data.feed import Drawn, Feed, StepPart
 from muster.runtime.data.fingerprint import TOLERANCE
 from muster.runtime.data.samples import Position
@@ -35,8 +36,10 @@ from muster.runtime.settings import TaskSettings
 from muster.runtime.state.agreement import Agreement
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.state import Packed, TrainingState
+from muster.runtime.step.batch_choice import BatchChoice
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
+from muster.runtime.step.noise import NoiseProbe
 from muster.runtime.step.stopwatch import Stopwatch
 from muster.wire.messages import StepDone, Straggling, Transferred
 
@@ -74,7 +77,6 @@ class StepTiming:
     backward: float = 0.0
     handed: float = 0.0
     summed: float = 0.0
-    transfers: list[Transfer] = field(default_factory=list)
 
 
 class StepEngine(Membership):
@@ -97,6 +99,8 @@ class StepEngine(Membership):
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
+        self._hops: tuple[int, Hops] | None = None
+        """Formation and its connections to other hosts."""
         self.part = StepPart(0, 0, feed.batch)
         self.timing = StepTiming()
         self._votes: tuple[Vote, ...] = ()
@@ -108,7 +112,7 @@ class StepEngine(Membership):
         """It failed because a member is lost."""
         self._phase = self._done = 0
         """The phase of the step that the user's loop is at; those applied before it was redone."""
-        self._sums = 0
+        self.sums = 0
         """Sums of the step so far."""
         self._losses = 0.0
         """Sum of the losses of the phase under way."""
@@ -127,6 +131,7 @@ class StepEngine(Membership):
         """A step counts, and `turn` has not come yet."""
         self.whole = True
         """Whether each worker has the whole model."""
+        self.probe, self._choice = NoiseProbe(), BatchChoice(self.batching.limits)
 
     def begin(self) -> StepPart:
         """Begin a step; return this task's samples."""
@@ -134,12 +139,14 @@ class StepEngine(Membership):
         self.void, self._broken = position.step < self._dry_step, False
         self._step = position.step + 1
         self._void_step, self._dry_step = self._step if self.void else 0, 0
-        self._votes, self._phase, self._sums, self._losses = (), 0, 0, 0.0
+        self._votes, self._phase, self.sums, self._losses = (), 0, 0, 0.0
         self._done, self.skipping, self.exchanged = self.state.phase, False, False
         self._buffers.begin()
         self.stopwatch.begin()
         self.timing = StepTiming(begun=time.monotonic())
         self._settle(position.step)
+        free, alone = self.batching.limits.free and self.works, crew.size == 1
+        self.probe.begin(self._step, free, alone)
         if self.holds:
             self.donor.open(self.state.updates)
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
@@ -168,20 +175,20 @@ class StepEngine(Membership):
     def begin_sum(self, chosen: Collection[int] | None = None) -> None:
         """Begin a sum of the step; `chosen`: parameters, None: all."""
         crew = self._crew()
-        if self._sums and crew.size > 1:
+        if self.sums and crew.size > 1:
             self._check_sums(crew)
             try:
                 crew.communicator.begin()
             except BrokenGroupError:
                 self.lose()
-        if self._sums or chosen is not None:
+        if self.sums or chosen is not None:
             self._begin_buckets(crew, chosen)
 
     def _begin_buckets(self, crew: Crew, chosen: Collection[int] | None = None) -> None:
         put = (lambda bucket: self._put(crew, bucket)) if crew.size > 1 else None
         kind = crew.choice.kind
         whole = kind not in ("ring", "nccl")  # owners expect every bucket
-        self.buckets.begin(put, kind == "nccl", chosen, keep=self._sums > 0, whole=whole)
+        self.buckets.begin(put, kind == "nccl", chosen, keep=self.sums > 0, whole=whole)
 
     def _check_sums(self, crew: Crew) -> None:
         if crew.workers < crew.size or crew.holdings:
@@ -213,6 +220,8 @@ class StepEngine(Membership):
     def _put(self, crew: Crew, bucket: int) -> None:
         if not self.timing.handed:
             self.timing.handed = time.monotonic()
+        if self.probe.active and not self.sums:
+            self.probe.take(self.buckets.flats[bucket])
         crew.communicator.put(bucket)
 
     def keep_pace(self) -> None:
@@ -244,14 +253,26 @@ class StepEngine(Membership):
         fill(crew.ballot, crew.rank, crew.size, self._vote(ours), self.buckets.used)
         if not alone:
             crew.communicator.put(len(self.buckets.host))
-            self.timing.transfers += crew.communicator.finish()
+            crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
         self._check_turns(crew)
+        self._measure_noise(crew)
         self.agreement.check(self._votes, crew, self.holds and self.works)
-        self._sums, self.exchanged = self._sums + 1, False
+        self.sums, self.exchanged = self.sums + 1, False
         if crew.holdings:
             self.owned.vote(crew, unused(crew.ballot, crew.size))
         self._judge(crew)
+
+    def _measure_noise(self, crew: Crew) -> None:
+        """Adopt the noise that the first worker knows; it adds what this step shows."""
+        if not self.batching.limits.free:
+            return
+        first = next((rank for rank, vote in enumerate(self._votes) if vote.samples), None)
+        if first is None:
+            return
+        self.batching.adopt(self._votes[first])
+        if self.probe.active and not self.sums and first == crew.rank:
+            self.probe.conclude(self.batching.noise, self._votes, self.buckets.gradients())
 
     def _check_turns(self, crew: Crew) -> None:
         """Raise if members are at different sums: what was summed is no gradient."""
@@ -275,7 +296,7 @@ class StepEngine(Membership):
         if any(vote.failed for vote in self._votes):
             self.void = True
             self._check_layouts(crew)
-            self._agreed.learn(self._votes[: crew.workers], applied=False)
+            self._learn_shares(crew, applied=False)
         elif not samples:
             self.void = True  # shards without samples: nothing to apply, but they are done
             self._move_on(crew)
@@ -368,12 +389,14 @@ class StepEngine(Membership):
             finished=self.part.finished,
             far=self.part.far,
             weight=0.0 if ours.failed else ours.weight,
-            turn=self.state.updates * TURNS + self._sums,
+            turn=self.state.updates * TURNS + self.sums,
             skip=float(ours.skip),
             scaled=float(ours.scaled),
             layout=float(ours.layout),
             drawn=drawn.checksum,
             sketch=drawn.sketch,
+            square=self.probe.own() if self.part.count and not ours.failed else 0.0,
+            **self.batching.vote(),
             **self.agreement.opinion(),
         )
 
@@ -427,14 +450,31 @@ class StepEngine(Membership):
             self._before = None
             self._stores.forget(crew.formation)
             self._meeting.stand(CurrentPlans(crew.plan))
+            self._tell_now()
         self._move_on(crew)
-        self._agreed.learn(self._votes[: crew.workers])
+        self._change_batch(crew)
         self._note_stragglers(crew)
         self.requested = reduce(or_, (int(vote.request) for vote in self._votes))
         self._request &= ~int(mine.request)
         self._turning = True
         self._take_plan(self._votes)
         self.on_commit(before, losses)
+
+    def _change_batch(self, crew: Crew) -> None:
+        """Take the batch that members wish for, and share it out; the same on every member."""
+        self.batching.follow(self._votes)
+        self._agreed.batch = self.batching.wanted
+        self._learn_shares(crew)
+        if self.primary and not self.batching.last.order and self.batching.limits.free:
+            best = self._choice.best(self.batching.noise.samples)
+            if best is not None:
+                self.batching.choose(best)
+
+    def _learn_shares(self, crew: Crew, applied: bool = True) -> None:
+        self._agreed.learn(self._votes[: crew.workers], applied)
+        if self._agreed.batch < self.batching.wanted:
+            self._choice.limit(self._agreed.batch)
+        self.feed.use(self._agreed.batch)
 
     def turn(self) -> None:
         """Between two steps: save if due, then change members if all are ready to."""
@@ -536,6 +576,26 @@ class StepEngine(Membership):
         seconds = self._reported[1] - reported if formation == crew.formation else 0.0
         where = (task, crew.formation, position.step + 1, position.epoch)
         times = (timing.forward, timing.backward, wait, sync, seconds)
-        self.link.send(StepDone(*where, int(mine.samples), loss, *times, self.holds))
-        for sent in timing.transfers:
-            self.link.send(Transferred(task, crew.formation, sent.link, sent.bytes, sent.seconds))
+        self._choice.note(crew.formation, self.feed.batch, int(total), seconds)
+        free = self._free_report(position, int(total))
+        self.link.send(StepDone(*where, int(mine.samples), loss, *times, self.holds, **free))
+        self._report_hops(crew)
+
+    def _free_report(self, position: Position, samples: int) -> dict[str, Any]:
+        """Return what a step says of a free batch; the noise with the first worker's report only."""
+        batching = self.batching
+        if not batching.limits.free:
+            return {"batch": samples}
+        noise = batching.noise.samples if self.primary else None
+        done = (position.seen + samples) / batching.limits.own
+        return {"batch": samples, "noise": noise, "done": done}
+
+    def _report_hops(self, crew: Crew) -> None:
+        """Tell what has passed to other hosts; the first step of a formation is not counted."""
+        if self._hops is None or self._hops[0] != crew.formation:
+            ring = crew.choice.kind in ("ring", "nccl")
+            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank, ring=ring)
+            return
+        for hop in self._hops[1].step():
+            said = (hop.peer, hop.bytes, hop.seconds, hop.latency, hop.beside)
+            self.link.send(Transferred(self.settings.task, crew.formation, *said))

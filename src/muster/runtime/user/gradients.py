@@ -13,6 +13,7 @@ from muster.runtime.state.state import as_list
 from muster.runtime.step.device import DeviceNumber
 from muster.runtime.step.engine import Ours, StepEngine
 from muster.runtime.user.losses import check_losses, weight_of
+from muster.runtime.user.lr_scale import AUTO, LrScale, factor_of, scaled
 from muster.runtime.user.parts import rows_of, split
 
 FITS = 0.75
@@ -34,6 +35,8 @@ class StepGradients:
         """Whether the last run of the loop counted, or the current one once its update is done."""
         self.micro: int | None = None
         """Samples of a micro-batch; None: a share is one batch."""
+        self.lr_scale: LrScale = AUTO
+        """What a larger batch does to the learning rate."""
         self._rows = 0
         """Samples of the micro-batch under way; 0: there is none."""
         self._more = False
@@ -192,7 +195,7 @@ class StepGradients:
         if engine.void or engine.skipping or engine.updates:
             optimizer._opt_called = True  # torch's schedulers check it
             return None
-        return self._step(engine, step, *args, **kwargs)
+        return self._step(engine, optimizer, step, *args, **kwargs)
 
     def add_group(self, optimizer: Any, add: Callable[..., Any], group: dict[str, Any]) -> Any:
         """Replace the user's optimizer.add_param_group(): a redone step has done it before."""
@@ -253,16 +256,43 @@ class StepGradients:
         check_losses(losses, count, weight is not None)
         total = losses.sum()
         value, weighs = DeviceNumber(total.detach()), weight_of(weight, count)
-        mean = total / self.part.total
         inputs = None if chosen is None else [engine.buckets.parameters[index] for index in chosen]
         with engine.buckets.differentiating(last=not self._more):
             try:
-                (mean if scaler is None else scaler.scale(mean)).backward(inputs=inputs)
+                for part, again in self._summands(engine, losses):
+                    mean = part.sum() / self.part.total
+                    scaled_mean = mean if scaler is None else scaler.scale(mean)
+                    scaled_mean.backward(inputs=inputs, retain_graph=again)
+                    self._probe(engine, len(part))
             except BrokenGroupError:
                 engine.lose()
         ours = self._ours
         assert ours is not None
         self._ours = replace(ours, loss=ours.loss + value.get(), weight=ours.weight + weighs.get())
+
+    def _summands(self, engine: StepEngine, losses: Tensor) -> list[tuple[Tensor, bool]]:
+        """Return the losses to differentiate, and whether more follow from the same graph.
+
+        A single worker that measures the noise does one half by itself, unless micro-batches do that.
+        """
+        halves = self._measures(engine) and not self._rows and losses.shape[0] > 1
+        if not halves:
+            return [(losses, False)]
+        half = losses.shape[0] // 2
+        return [(losses[:half], True), (losses[half:], False)]
+
+    def _probe(self, engine: StepEngine, rows: int) -> None:
+        """Compare the gradient of the first part of a single worker's batch with the others'."""
+        if not self._measures(engine) or rows >= self.part.count:
+            return
+        if not engine.probe.has_part:
+            engine.probe.take_part(engine.buckets.parameters, rows)
+        elif not self._more:
+            engine.probe.join_parts(self.part.total)
+
+    def _measures(self, engine: StepEngine) -> bool:
+        crew = engine.crew
+        return engine.probe.active and crew is not None and crew.size == 1 and not engine.sums
 
     def _sum(self, engine: StepEngine, ours: Ours) -> None:
         self._summed, self._ours = True, None
@@ -301,13 +331,17 @@ class StepGradients:
             engine.apply()
             self._applied = True
 
-    def _step(self, engine: StepEngine, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _step(
+        self, engine: StepEngine, optimizer: Any, step: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
         """Update all parameters but those that a joiner lacks."""
         parameters = engine.buckets.parameters
         kept = {index: parameters[index].grad for index in self._hidden}
         for index in self._hidden:
             parameters[index].grad = None
-        result = step(*args, **kwargs)
+        factor = factor_of(self.lr_scale, optimizer, engine.batching, self.part.total)
+        with scaled(optimizer, factor):
+            result = step(*args, **kwargs)
         for index, grad in kept.items():
             parameters[index].grad = grad
         return result

@@ -16,8 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from muster.ending import Ending
 from muster.runtime.data.feed import NO_SAMPLES, Feed
 from muster.runtime.data.given import DataOptions, feed_of
+from muster.runtime.data.limits import BatchLimits, limits_of
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.link import CoordinatorLink
@@ -29,6 +31,7 @@ from muster.runtime.sharded.engine import ShardedEngine
 from muster.runtime.sharded.kept_parts import check_sharded
 from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.sharded_state import ShardedState
+from muster.runtime.state.batching import Batching
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
@@ -39,16 +42,19 @@ from muster.runtime.step.exchange import RowExchange
 from muster.runtime.step.malloc import keep_heap
 from muster.runtime.step.sync_batchnorm import connect, convert, least_share
 from muster.runtime.step.warm_up import guess_losses, warm_up
+from muster.runtime.user.batch_status import BatchStatus
 from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter, say
 from muster.runtime.user.gradients import Guarded, StepGradients
 from muster.runtime.user.kept import KeptThings
-from muster.runtime.user.loop import Loop, Met, moved
+from muster.runtime.user.loop import Loop, moved
+from muster.runtime.user.lr_scale import AUTO, LrScale, check_rule
 from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
 from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
+from muster.runtime.user.until import OWN, Met
 from muster.runtime.user.wrapped import check_wrapped, move_loose, refuse_unwrapped
 from muster.wire.messages import Captured
 
@@ -64,7 +70,7 @@ def init(*, deadline: float = 30.0) -> "Session":
     return Session(from_environment(os.environ), deadline)
 
 
-class Session:
+class Session(BatchStatus):
     """One task's side of an elastic training."""
 
     def __init__(self, settings: TaskSettings, deadline: float = 30.0) -> None:
@@ -91,7 +97,8 @@ class Session:
         self._kept = KeptThings(self._gradients)
         self._given: tuple[Any, DataOptions] | None = None
         """What `data` was told."""
-        self._until: Met | None = None
+        self._limits = BatchLimits(0, 0)
+        self._until: Ending | Met | None = None
         self._length = 0
         """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
         self._forward: Callable[[Any, Any], Tensor] = guess_losses
@@ -160,7 +167,7 @@ class Session:
     def data(
         self,
         dataset: Any,
-        global_batch: int | None = None,
+        global_batch: int | tuple[int, int] | None = None,
         *,
         epochs: int | None = None,
         steps: int | None = None,
@@ -175,8 +182,14 @@ class Session:
         prefetch: int = 2,
         loader_init: Callable[[int], None] | None = None,
         micro_batch: int | str | None = None,
+        lr_scale: LrScale = AUTO,
     ) -> None:
-        """Set the dataset; `global_batch` counts all workers together and never changes.
+        """Set the dataset; `global_batch` counts all workers together, however many there are.
+
+        `global_batch=(own, largest)`: begin with your own batch, for which the learning rate is meant,
+        and let it grow where that reaches a loss sooner; `steps` then counts steps of the own one.
+        `lr_scale`: what a larger batch does to the learning rate: "sqrt", "adascale", "linear", None,
+        or a function of the factor; by default "sqrt" for Adam and its kin, "adascale" for SGD.
 
         Ends after `epochs` or `steps`, whichever is first. A torch DataLoader is taken apart: its
         `batch_size` is the global batch. `sampler`: a function of the epoch that returns ids, or a
@@ -191,12 +204,16 @@ class Session:
 
         `micro_batch`: most samples that `ctx.parts` yields at once; "auto": as many as fit into memory.
         """
+        check_rule(lr_scale)
+        limits = limits_of(global_batch, self.settings.batch)
+        own, largest = (limits.own, limits.largest if limits.free else 0) if limits else (None, 0)
         options = DataOptions(
-            global_batch, epochs, steps, seed, shuffle, drop_last, collate, augment, loaders, sampler,
-            shards, prefetch, loader_init,
+            own, epochs, steps, seed, shuffle, drop_last, collate, augment, loaders, sampler,
+            shards, prefetch, loader_init, largest=largest,
         )  # fmt: skip
-        feed = self._give(dataset, options)
-        self._gradients.micro = micro_size(micro_batch, feed.batch)
+        self._give(dataset, options)
+        self._gradients.lr_scale = lr_scale
+        self._gradients.micro = micro_size(micro_batch, self._limits.largest)
 
     def checkpoint(
         self, folder: str, *, every: int = 100, keep: int = 3, resume_from: str | None = None
@@ -238,9 +255,17 @@ class Session:
         """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
         self._forward = losses
 
-    def until(self, met: Met | None) -> None:
-        """End after an epoch whose mean loss meets a condition."""
-        self._until = met
+    def until(self, ending: Ending | Met | None) -> None:
+        """End after an epoch whose mean loss meets a condition, as `until=` of `Training`.
+
+        Without one, the job's own holds (`until:` of a job file), if it has any.
+        """
+        self._until = ending
+
+    @property
+    def given_ending(self) -> Ending | None:
+        """The ending that the job was submitted with, for a script that leaves it open."""
+        return self.settings.until
 
     # status
 
@@ -519,12 +544,15 @@ class Session:
     def _give(self, dataset: Any, options: DataOptions) -> Feed:
         self._given = dataset, options
         self._feed, self._length = feed_of(dataset, options, self.device.type == "cuda")
+        own, most = self._feed.batch, self._feed.samples or options.largest
+        self._limits = BatchLimits(own, max(own, min(options.largest, most)))
         return self._feed
 
     def _make_loop(self) -> Loop:
         state, feed = self._ready()
         assert self._given is not None
         options = self._given[1]
+        self._until = self._until or self.given_ending
         if options.epochs is None and options.steps is None and self._until is None:
             raise BadTrainingError(NO_END)
         self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
@@ -562,6 +590,7 @@ class Session:
                 "no data: call ctx.data(dataset, global_batch=...) before ctx.steps()"
             )
         self._state.feed, self._state.kept = self._feed, self._kept.things
+        self._state.batching = Batching(self._limits)
         self._kept.find(self._state)
         self._state.owner = str(claim_of(self.settings, None).owner)
         return self._state, self._feed
@@ -576,12 +605,23 @@ class Session:
         feed.least = least_share(state.models)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving, engine.agreement.tell = self._saving.release, say
-        steps = self._length if self._until is None else 0
-        engine.link.send(Captured(self.settings.task, asdict(context), steps, feed.batch))
+        # A model in parts is gathered block by block, which no plan of the daemon describes.
+        shape = asdict(context) | ({"in_parts": True} if isinstance(state, ShardedState) else {})
+        engine.link.send(self._captured(shape))
         return engine
+
+    def _captured(self, shape: dict[str, Any]) -> Captured:
+        """Return what this training says of itself."""
+        until = self._until
+        limits = self._limits.own, self._limits.largest if self._limits.free else 0
+        if until is None:
+            return Captured(self.settings.task, shape, self._length, *limits)
+        ends = str(until) if isinstance(until, Ending) else OWN
+        return Captured(self.settings.task, shape, 0, *limits, until=ends, most=self._length)
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
         if isinstance(state, ShardedState):
+            Batching(self._limits).check_whole("shard=")
             shards = ShardedModel(state.model, self._kinds)
             task = (self.settings, state, shards, feed, self.device, self._deadline)
             return ShardedEngine(*task, self._mirror, self._export, say)

@@ -24,6 +24,7 @@ from muster.model.event import (
     PoolsSet,
     PreemptBegun,
     Preempted,
+    Replanned,
     Reprioritised,
     Requeued,
     Reshaped,
@@ -36,8 +37,10 @@ from muster.model.event import (
 )
 from muster.model.job import Role
 from muster.model.offer import NodeOffer
+from muster.model.plan import ChosenPlan, Sync
 from muster.model.pool import single_pool
 from muster.model.task import (
+    ConvergenceSeen,
     Decided,
     Fact,
     GangStopping,
@@ -56,6 +59,7 @@ from tests.builders import cluster, job, placement, slot
 
 PLACED = placement(("n3", 1), ("n4", 1))
 TASK = TaskId(1, 2, Role.WORKER, 5)
+PLAN = ChosenPlan(Sync.RING, 0.02, runner_up=Sync.DEDICATED, runner_up_step=1.5)
 OFFER = NodeOffer("n0", 1_000, 10**9, 8, "A100", engine="slurm")
 FACTS: list[tuple[Fact, str]] = [
     (Submitted(job("j", 1, most=4, user="ann", pool="lab"), 0.0), "ann.*lab.*1..4"),
@@ -79,6 +83,7 @@ FACTS: list[tuple[Fact, str]] = [
     (JobHeld(1, "ann", 0.0), "held by ann"),
     (JobReleased(1, "ann", 0.0), "released by ann"),
     (Reprioritised(1, 7, "ann", 0.0), "priority 7.*ann"),
+    (Replanned(1, 2, PLAN, 0.0), "plan: ring, predicted 20 ms a step; .*servers would take 1.50 s"),
     (NodeAdded(cluster(1).nodes[0], 0.0), "node n0 added$"),
     (NodeAdded(replace(cluster(1).nodes[0], offer=OFFER), 0.0), "node n0 added by slurm: 8 A100$"),
     (NodeLeft("n3", 0.0), "n3 left$"),
@@ -92,6 +97,7 @@ FACTS: list[tuple[Fact, str]] = [
     (TaskOrdered(1, TASK, slot("n3", 1), 0.0), "worker-5.*n3"),
     (TaskEnded(1, TaskExited(TASK, 0.0, 1), 0.0), "worker-5.*exit code 1"),
     (RuntimeSeen(1, 0.0), "runtime"),
+    (ConvergenceSeen(1, 0.0, "loss 0.1: ..."), "^converged, loss 0.1"),
     (StopAsked(1, 0.0), "^stop"),
     (StopAsked(1, 0.0, force=True), "forced stop"),
     (RequeueAsked(1, "ann", 0.0), "requeued by ann"),

@@ -1,0 +1,161 @@
+"""How the tasks of each job share its work: the planner's choice for a placement.
+
+Answers are kept by what they depend on: model, batch and the shape of a placement, never names of
+nodes, so that a thousand jobs ask a few dozen questions. All are dropped when something new is known.
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+from muster.model.cluster import Cluster
+from muster.model.job import Job, Role
+from muster.model.outlook import Outlook
+from muster.model.placement import Placement
+from muster.model.plan import ChosenPlan, Sync
+from muster.model.profile import CapturedShape
+from muster.model.view import JobState
+from muster.perf.predict import Knowledge, Predictor
+from muster.perf.shape import Shape, site_of
+from muster.planner.placed import SyncWay, numbered, price_of, ways
+
+CLEARLY = 0.95
+"""A way replaces the default one, or the one in force, only if its step takes less than this part: most
+predictions are off by some per cent, and a change is not free."""
+
+CHANGE_SECONDS = 1.0
+"""s of training charged for another plan of the same tasks: connections are made beside the training,
+the switch itself is a fraction of a step (`benchmarks/runtime_resize.py`)."""
+
+DWELL = 20.0
+"""Least s between two plans of a job without another reason: some windows of measured steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    way: SyncWay
+    seconds: float
+    """With what the job has measured."""
+
+
+class Plans:
+    """Plans on one cluster, with one state of knowledge."""
+
+    def __init__(self, cluster: Cluster, knowledge: Knowledge | None = None) -> None:
+        self.knowledge = knowledge
+        self._predictor = Predictor(cluster, knowledge)
+        self._ways: dict[tuple[object, ...], tuple[SyncWay, ...]] = {}
+        self._settled: dict[int, tuple[JobState, CapturedShape]] = {}
+        """Running jobs that were looked at as they are, and keep their plan."""
+        self.again = inf
+        """When a job should be looked at that was not because its plan is new, in s."""
+
+    def choose(self, job: Job, shape: CapturedShape, placement: Placement) -> ChosenPlan | None:
+        """Return the plan for a placement; None if there is nothing to choose, or too little known."""
+        if placement.devices < 2:
+            return None
+        return _chosen(self._priced(job, shape, placement))
+
+    def better(
+        self, state: JobState, shape: CapturedShape, left: float, now: float
+    ) -> ChosenPlan | None:
+        """Return a plan that a running job should change to; None: it keeps its own.
+
+        `left`: s that it will still run. The gain over them must exceed what the change costs.
+        """
+        seen = self._settled.get(state.number)
+        if seen is not None and seen[0] is state and seen[1] is shape:
+            return None
+        if state.plan is not None and now < state.planned + DWELL:
+            self.again = min(self.again, state.planned + DWELL)
+            return None
+        self._settled[state.number] = state, shape
+        if state.placement is None or state.placement.devices < 2:
+            return None
+        return self._faster(state, state.placement, shape, left)
+
+    def _faster(
+        self, state: JobState, placement: Placement, shape: CapturedShape, left: float
+    ) -> ChosenPlan | None:
+        priced = self._priced(state.job, shape, placement)
+        best = _chosen(priced)
+        if best is None or best.same_way(state.plan):
+            return None
+        today = self._today(state.plan, shape, placement, priced) if state.plan else None
+        if today is None:
+            return best
+        gain = (1 - best.step / today) * left
+        return best if best.step < CLEARLY * today and gain > CHANGE_SECONDS else None
+
+    def _today(
+        self, plan: ChosenPlan, shape: CapturedShape, placement: Placement, priced: list[_Priced]
+    ) -> float | None:
+        """Return s of a step of the plan in force: as measured, else as predicted now."""
+        measured = dict(shape.measured).get(plan.sync)
+        if measured is not None:
+            return measured
+        plain = price_of(self._predictor, shape.profile, plan, placement)
+        factors = [each.seconds / each.way.seconds for each in priced]
+        return None if plain is None else plain * factors[0]
+
+    def _priced(self, job: Job, shape: CapturedShape, placement: Placement) -> list[_Priced]:
+        """Return the ways with their prices. What was measured of one way corrects the others too:
+        most errors (speed of devices, other load) are common to all."""
+        found = self._ways_of(job, shape, placement)
+        measured = dict(shape.measured)
+        ratios = {
+            w.plan.sync: measured[w.plan.sync] / w.seconds for w in found if w.plan.sync in measured
+        }
+        common = sum(ratios.values()) / len(ratios) if ratios else 1.0
+        return [_Priced(w, w.seconds * ratios.get(w.plan.sync, common)) for w in found]
+
+    def _ways_of(self, job: Job, shape: CapturedShape, placement: Placement) -> tuple[SyncWay, ...]:
+        program, batch = job.program, job.batch or shape.batch
+        where: Shape = site_of(self._predictor.cluster, numbered(placement)).shape
+        key = (shape.profile, batch, program.sync, program.owners, where)
+        if key not in self._ways:
+            self._ways[key] = ways(self._predictor, job, shape.profile, batch, placement)
+        return self._ways[key]
+
+
+def _chosen(priced: list[_Priced]) -> ChosenPlan | None:
+    """Return the first way, unless another is clearly faster, with the next best as runner-up."""
+    if not priced:
+        return None
+    best = min(priced, key=lambda each: each.seconds)
+    best = best if best.seconds < CLEARLY * priced[0].seconds else priced[0]
+    others = [each for each in priced if each is not best]
+    other = min(others, key=lambda each: each.seconds, default=None)
+    plan = best.way.plan
+    return ChosenPlan(
+        plan.sync,
+        best.seconds,
+        plan.batch if _unequal(plan.batch) else (),
+        _rounded(plan.owners) if plan.sync is not Sync.RING else (),
+        other.way.plan.sync if other else None,
+        other.seconds if other else None,
+    )
+
+
+def seconds_left(state: JobState, outlook: Outlook | None, now: float) -> float:
+    """Return how long a running job will still run, in s; unknown: as long again as it has run."""
+    placement = state.placement
+    if outlook is not None and outlook.here:
+        return outlook.left / outlook.here
+    if outlook is not None and placement is not None:
+        types = state.job.device_types or ("",)
+        rate = outlook.speed.rate(types[0], placement.count(Role.WORKER))
+        if rate > 0:
+            return outlook.left / rate
+    return max(CHANGE_SECONDS, now - (state.started if state.started is not None else now))
+
+
+def _rounded(owners: tuple[float, ...]) -> tuple[float, ...]:
+    """Round shares, so that equal ones are equal and next to nothing is nothing."""
+    rough = [round(share, 3) for share in owners]
+    rough[rough.index(max(rough))] += 1 - sum(rough)
+    return tuple(round(share, 6) for share in rough)
+
+
+def _unequal(parts: tuple[int, ...]) -> bool:
+    """Whether the parts differ by more than rounding."""
+    return bool(parts) and max(parts) - min(parts) > 1
