@@ -260,7 +260,7 @@ class Beliefs:
 
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""
-        marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
+        marks = {n: (self._mark(state.job), state.plan) for n, state in view.jobs.items()}
         self._now, links = now, self.links()
         knowledge = self._shapes.knowledge(links, now)
         shapes, slowdowns = self._shapes.of(marks), self.slowdowns(view)
