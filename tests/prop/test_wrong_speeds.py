@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook
+from muster.model.pool import single_pool
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import StepReport
 from muster.policy.registry import POLICIES
@@ -76,7 +77,7 @@ def throughput(beliefs: OutlookSource, exponents: dict[str, float]) -> float:
     ]
     made = Setting(
         cluster,
-        builders.single_pool(cluster.devices_by_type()),
+        single_pool(cluster.devices_by_type()),
         POLICIES["muster"],
         pauses=Pauses(),
         beliefs=lambda: beliefs,
