@@ -216,10 +216,10 @@ def _by_loss(ending: LossEnding | None, given: str, *, over: bool) -> dict[str, 
     """Return what its losses say; `given`: the end it was submitted with."""
     if ending is None:
         return {"until": given}
-    left = None if over or ending.epochs is None else ending.epochs
+    total = None if over else ending.epochs
     return {
         "until": ending.until,
-        "epochs_left": left and (left.mean, left.low, left.high),
+        "epochs": total and (total.mean, total.low, total.high),
         "noticed": "" if over else "; ".join((*ending.notes, ending.unknown)).strip("; "),
     }
 
