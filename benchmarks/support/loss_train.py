@@ -17,9 +17,9 @@ from torch.utils.data import TensorDataset
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "elastic"))
 
-import cnn
-import gpt
-import wide
+import cnn  # type: ignore[import-not-found]
+import gpt  # type: ignore[import-not-found]
+import wide  # type: ignore[import-not-found]
 
 import muster
 

@@ -125,7 +125,7 @@ class LossWatch:
         assert FLAT.decrease is not None
         return (
             f"loss {self._loss:.4g}: each of the last {FLAT.patience} epochs lowered it by less than "
-            f"{FLAT.decrease:.1%} of the largest"
+            f"{FLAT.decrease:.1%} of the first"
         )
 
     def ending(self, step: int) -> LossEnding:
