@@ -45,6 +45,11 @@ class RoleSpec:
     least: int
     most: int
 
+    @property
+    def optional(self) -> bool:
+        """Whether the job can do without: the planner decides how many it gets."""
+        return self.role is Role.SERVER and not self.gang
+
 
 @dataclass(frozen=True, slots=True)
 class StepProfile:

@@ -27,6 +27,7 @@ class Code(StrEnum):
     PREEMPTED = "preempted.reclaimed"
     PREEMPTED_POLICY = "preempted.policy"
     PREEMPTED_DRAINED = "preempted.drained"
+    STAFFED = "resized.servers"
     REPLANNED = "replanned.faster"
     CONTINUES = "running.continues"
     AT_MOST = "running.at_most"
@@ -66,6 +67,7 @@ SENTENCES: dict[Code, str] = {
     Code.PREEMPTED: "borrowed devices reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
     Code.PREEMPTED_DRAINED: "its node is draining and must be empty soon, and nothing else is free",
+    Code.STAFFED: "another number of parameter servers makes its steps faster",
     Code.REPLANNED: "its tasks share the work otherwise: that saves more time than the change costs",
     Code.CONTINUES: "keeps running: no better size or placement found",
     Code.AT_MOST: "running with all it asked for",

@@ -1,7 +1,7 @@
 """An executor and a clock without machines: orders take effect after their time has passed."""
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -11,6 +11,7 @@ from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resiz
 from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.model.view import JobState
+from muster.perf.learnt.changes import Change
 from muster.perf.learnt.held import held_on
 from muster.place.neighbourhood import Neighbourhood
 from muster.sim.disturbance import UNDISTURBED, Disturbance
@@ -108,6 +109,8 @@ class VirtualExecutor:
         self.met: dict[int, float] = {}
         """Jobs with other neighbours than before, and since when."""
         self.lives: dict[int, Life] = {}
+        self.drag: Callable[[Life], float] = lambda _: 1.0
+        """By how much slow links lengthen the steps of a job where it is."""
         self.stints: list[Stint] | None = None
         """Who held what; None: not recorded."""
 
@@ -219,6 +222,7 @@ class VirtualExecutor:
         life.advance(now)
         if decision.kind is Kind.START:
             self._settle(life, decision, now + _of(self._pauses.start, life.job))
+            life.changed = Change.START
             self._said.append(Started(number, generation, now))
         elif decision.kind is Kind.PREEMPT:
             life.preemptions += 1
@@ -232,6 +236,7 @@ class VirtualExecutor:
             else:
                 life.resizes += 1
                 resumes = now + _of(self._pauses.resize, life.job)
+                life.changed = Change.RESIZE
             self._settle(life, decision, resumes)
             self._said.append(Resized(number, generation, now))
         else:
@@ -289,7 +294,7 @@ class VirtualExecutor:
 
     def _join(self, life: Life) -> None:
         """Add the job to its nodes; jobs it disturbs there get a new pace."""
-        life.since = self._at
+        life.since, life.drag = self._at, self.drag(life)
         if self.neighbourhood is not None and life.placement is not None:
             self.neighbourhood.put(life.job.number, life.placement)
             self._disturb(life.job.number, self.neighbourhood.beside(life.job.number))

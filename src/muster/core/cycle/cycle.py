@@ -10,6 +10,7 @@ from muster.core.cycle.growth import contested, grow
 from muster.core.cycle.outcome import MigrationReport
 from muster.core.cycle.plans import seconds_left
 from muster.core.cycle.rearrange import excess
+from muster.core.cycle.staff_servers import staff_servers
 from muster.core.cycle.standing import Standing
 from muster.core.cycle.start_gangs import borrow, keep_promises, serve
 from muster.core.cycle.steer import steer
@@ -85,6 +86,7 @@ class Cycle:
             steer(cycle)
         else:
             _queue(cycle)
+        staff_servers(cycle)
         # 6 compare with what runs now, with reasons
         decisions = _compare(cycle, explain=self._explain)
         cycle.close()

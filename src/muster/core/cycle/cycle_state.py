@@ -32,7 +32,7 @@ from muster.place.prices import Prices
 from muster.place.request import Request, Strategy
 from muster.place.roomy import roomy
 from muster.place.spread import spread
-from muster.place.uplinks import around_slow
+from muster.place.uplinks import Uplinks, around_slow, uplinks_of
 from muster.policy.base import Allocation
 
 Rank = tuple[bool, int]
@@ -182,6 +182,11 @@ class CycleState:
         return state.number not in self.outcome.stops and state.number not in self.outcome.moves
 
     @cached_property
+    def uplinks(self) -> Uplinks:
+        """The links of nodes."""
+        return uplinks_of(self.view.cluster, self.view.uplinks)
+
+    @cached_property
     def leaving(self) -> tuple[Slot, ...]:
         """Slots about to come free: stopped, shrunk or moved by an earlier cycle."""
         found: list[Slot] = []
@@ -270,7 +275,7 @@ class CycleState:
 
     def price(self, state: JobState) -> float:
         """Return the seconds of work that a stop costs: what is at risk, and a pause."""
-        return state.at_risk(self.now) + state.job.pause
+        return state.at_risk(self.now) + self.view.start_pause(state)
 
     def cost(self, state: JobState) -> float:
         """Return the device-seconds of work that a stop costs the job, to be told. One that saves when
@@ -278,7 +283,9 @@ class CycleState:
         only if the save fails."""
         job = state.job
         saves = job.program.checkpoint_signal is not None or (job.elastic and not job.restarts)
-        return (job.pause if saves else self.price(state)) * self.placement_of(state).devices
+        return (self.view.start_pause(state) if saves else self.price(state)) * self.placement_of(
+            state
+        ).devices
 
     def lost(self, state: JobState) -> float | None:
         """Return the seconds of work lost for good by a stop; None: it goes on from a checkpoint."""
@@ -441,9 +448,9 @@ class CycleState:
         return [self.outcome.promises[number] for number in served if number in self.outcome.promises]
 
     def strategy(self, job: Job) -> Strategy:
-        """Return the placement strategy of a job, around links that were learnt to be slow."""
-        chosen, uplinks = self._strategy(job), self.view.uplinks
-        return around_slow(chosen, uplinks) if uplinks else chosen
+        """Return the placement strategy of a job, around slow links."""
+        chosen = self._strategy(job)
+        return around_slow(chosen, self.uplinks) if self.uplinks.slower else chosen
 
     def _strategy(self, job: Job) -> Strategy:
         """Return the placement strategy of a job, with the prices of places for it."""

@@ -91,7 +91,7 @@ def _movable(
     """Return the job as movable if it is smaller than the gang, preemptible and cheap enough."""
     assert state.placement is not None
     devices = state.placement.devices
-    cost = devices * state.job.pause
+    cost = devices * cycle.view.resize_pause(state)
     if not 0 < devices < wanted.plan.devices or cost >= gain:
         return None
     if not state.job.preemptible or state.number in cycle.outcome.resizes:
@@ -119,7 +119,7 @@ def _carry_out(
     before = cycle.board.fragmentation(option)
     moved = [cycle.view.jobs[move.job] for move in migration.moves]
     for job, move in zip(moved, migration.moves, strict=True):
-        cost = job.job.pause * move.placement.devices
+        cost = cycle.view.resize_pause(job) * move.placement.devices
         reason = Reason(
             Code.MIGRATED,
             beneficiary=state.job.name,

@@ -37,7 +37,7 @@ def beside(
 ) -> Placement | None:
     """Return what it keeps plus as many missing tasks as fit near it, within the contract."""
     lacks = Request(missing(request.plan, kept), request.kinds, request.widest)
-    with without_slow(board, cycle.view.uplinks, kept):
+    with without_slow(board, cycle.uplinks, kept):
         grown = kept.with_slots(grow(board, lacks, kept))
     return grown if within_contract(cycle, job, grown) else None
 
@@ -70,7 +70,11 @@ def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
     """Return the tasks that a job has beyond a plan."""
     assert state.placement is not None
     placed = state.placement
-    roles = [(spec.role, placed.count(spec.role) - goal.count(spec.role)) for spec in state.job.roles]
+    roles = [
+        (spec.role, placed.count(spec.role) - goal.count(spec.role))
+        for spec in state.job.roles
+        if not (spec.optional and placed.count(spec.role) <= spec.most)
+    ]
     return tuple(slot for role, count in roles for slot in _last(placed, role, count))
 
 

@@ -16,6 +16,7 @@ from muster.daemon.learn.neighbours import NeighbourWatch
 from muster.daemon.learn.notes import (
     PROGRESS,
     SHAPE,
+    ChangeNote,
     EndNote,
     Kin,
     StepNote,
@@ -150,6 +151,8 @@ class Beliefs:
         live.spent = self._spent(live, now)
         if live.held is None and not (job.restarts or job.program.checkpoint_signal):
             live.spent = 0.0  # a plain program starts over
+        if live.held is None:
+            live.starting = now
         live.held, live.since, live.window = held, now, None
         self._shapes.placed(job.number)
         self._note_progress(live)
@@ -255,7 +258,7 @@ class Beliefs:
 
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""
-        marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
+        marks = {n: (self._mark(state.job), state.plan) for n, state in view.jobs.items()}
         self._now, links = now, self.links()
         knowledge = self._shapes.knowledge(links, now)
         shapes, slowdowns = self._shapes.of(marks), self.slowdowns(view)
@@ -300,6 +303,8 @@ class Beliefs:
             shown = shown_of(note)
             if isinstance(shown, EndNote):
                 endings.append(shown)
+            elif isinstance(shown, ChangeNote):
+                self._learn_change(_past(shown.kin), shown)
             elif shown is not None:
                 self._learn_step(_past(shown.kin), shown)
             elif self._neighbours.restore(note):
@@ -346,11 +351,24 @@ class Beliefs:
             return
         if live.window is None or live.window.formation != done.formation:
             live.window = Window(done.formation, track.asynchronous)
+            self._hear_change(live, done.formation, now)
         self._shapes.step(live.job.number, done)
         report = live.window.add(done)
         if report is not None:
             self._shapes.measured(live.job.number, report.step, self._transfers.spots(live.job.number))
             self._add_step(live, held, report, now)
+
+    def _hear_change(self, live: LiveJob, formation: int, now: float) -> None:
+        """Learn what the change that has just ended has cost."""
+        took = live.took(formation, now)
+        if took is None:
+            return
+        kin, told = self._for_learner(live)
+        self._learn_change(told, shown := ChangeNote(kin, *took))
+        key = (kin.application, shown.change)
+        if now >= self._noted.get(key, -NOTED_AGAIN) + NOTED_AGAIN:
+            self._noted[key] = now
+            self._notes.append(note_of(shown, now))
 
     def _add_step(self, live: LiveJob, held: Held, report: StepReport, now: float) -> None:
         met = self._neighbours.hear(live.job.number, held, report.step, now)
@@ -390,6 +408,10 @@ class Beliefs:
         report = StepReport(shown.step, sync, slowed=shown.slowed)
         self._learner.watch(told, held, report, shown.done)
         self._applications.learn(shown.kin)
+        self._count(shown.kin)
+
+    def _learn_change(self, told: Job, shown: ChangeNote) -> None:
+        self._learner.paused(told, shown.change, shown.seconds)
         self._count(shown.kin)
 
     def _learn_end(self, told: Job, ending: EndNote) -> None:

@@ -7,6 +7,7 @@ from muster.perf.estimate import BadMeasurementError
 from muster.perf.history.hops import HopSeen
 from muster.perf.history.links import Carried
 from muster.perf.history.neighbours import Encounter, Rival
+from muster.perf.learnt.changes import Change
 from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
@@ -57,6 +58,14 @@ class EndNote(msgspec.Struct, frozen=True, tag="end"):
     work: float
 
 
+class ChangeNote(msgspec.Struct, frozen=True, tag="change"):
+    """What a change of a job's tasks has cost."""
+
+    kin: Kin
+    change: Change
+    seconds: float
+
+
 class _Transfer(msgspec.Struct, frozen=True):
     wire: str
     configuration: str
@@ -78,14 +87,16 @@ class _Hop(msgspec.Struct, frozen=True):
     rate: float
 
 
-_SHOWN = msgspec.json.Decoder(StepNote | EndNote)
+Shown = StepNote | EndNote | ChangeNote
+
+_SHOWN = msgspec.json.Decoder(Shown)
 _CARRIED = msgspec.json.Decoder(_Transfer)
 _MET = msgspec.json.Decoder(_Met)
 _HOP = msgspec.json.Decoder(_Hop)
 
 
-def note_of(shown: StepNote | EndNote, at: float) -> Note:
-    """Return the note that stores a step or an end."""
+def note_of(shown: Shown, at: float) -> Note:
+    """Return the note that stores a step, an end or a change."""
     return Note(SHOWN, shown.kin.application, at, msgspec.json.encode(shown))
 
 
@@ -99,8 +110,8 @@ def note_of_transfer(carried: Carried | HopSeen) -> Note:
     return Note(CARRIED, f"{wire.value} {configuration}", carried.at, msgspec.json.encode(body))
 
 
-def shown_of(note: Note) -> StepNote | EndNote | None:
-    """Return the step or end that a note stores; None if there is none or it is invalid."""
+def shown_of(note: Note) -> Shown | None:
+    """Return what a note stores of a job; None if there is nothing or it is invalid."""
     if note.kind != SHOWN:
         return None
     try:
@@ -109,6 +120,8 @@ def shown_of(note: Note) -> StepNote | EndNote | None:
         return None
     if isinstance(shown, EndNote):
         return shown if shown.work > 0 else None
+    if isinstance(shown, ChangeNote):
+        return shown if shown.seconds >= 0 else None
     fine = shown.step > 0 and 0 <= shown.sync <= shown.step and sum(shown.workers) > 0
     return shown if fine and min(shown.workers) > 0 else None
 

@@ -221,6 +221,11 @@ class Track:
         """s that changes of tasks have cost so far."""
         return self._earlier[1] + sum(pause for _, pause in self._pauses.values())
 
+    def planned_pause(self, formation: int) -> float | None:
+        """Return the s that a planned change of tasks has cost; None: it was none."""
+        planned, pause = self._pauses.get(formation, (False, 0.0))
+        return pause if planned else None
+
     def progress(self, now: float) -> Progress:
         """Return the progress as users see it."""
         return Progress(

@@ -166,7 +166,10 @@ class RolesEntry(FileEntry):
     """The roles of a job."""
 
     worker: RoleEntry = Field(description="Tasks that compute gradients.", examples=[{"count": "2..8"}])
-    server: RoleEntry | None = optional("Parameter servers: tasks that hold and update parameters.")
+    server: RoleEntry | None = optional(
+        "Parameter servers: tasks that hold and update parameters. With a count from 0, such as 0..4, "
+        "the planner decides how many there are."
+    )
 
 
 class LocalityEntry(FileEntry):

@@ -116,6 +116,7 @@ class Builder:
         if size == 1:
             alone = SyncChoice("none", words="no synchronisation")
             return Crew(plan, rank, None, Alone(), alone, ballot, layout=layout)
+        buckets.ready_for_others()
         token, name = self.settings.token, plan_name(plan)
         store = StoreClient(plan.members[0].address, token, name, plan.deadline)
         group = GlooGroup(store, rank, size, self.settings.host)

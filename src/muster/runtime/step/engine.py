@@ -35,12 +35,13 @@ from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
 from muster.runtime.state.agreement import Agreement
 from muster.runtime.state.checkpoint import Checkpoints
+from muster.runtime.state.hyper import HyperKeeper
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.batch_choice import BatchChoice
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
 from muster.runtime.step.noise import NoiseProbe
-from muster.runtime.step.stopwatch import Stopwatch
+from muster.runtime.step.stopwatch import StepTiming, Stopwatch
 from muster.wire.messages import StepDone, Straggling, Transferred
 
 TURNS = 1 << 10
@@ -66,17 +67,6 @@ class Ours:
 
 
 NOTHING = Ours()
-
-
-@dataclass
-class StepTiming:
-    """Times of the current step, in s."""
-
-    begun: float = 0.0
-    forward: float = 0.0
-    backward: float = 0.0
-    handed: float = 0.0
-    summed: float = 0.0
 
 
 class StepEngine(Membership):
@@ -122,7 +112,7 @@ class StepEngine(Membership):
         """All members train something else from now on."""
         self.exchanged = False
         """Workers exchanged tensors since the last sum: each must do its backward pass."""
-        self._buffers = BufferKeeper(state.models)
+        self._buffers, self._hyper = BufferKeeper(state.models), HyperKeeper(state)
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
         """Called with a step's position and sum of losses."""
         self.on_turn: Callable[[], None] = lambda: None
@@ -170,6 +160,7 @@ class StepEngine(Membership):
             except BrokenGroupError:
                 self.lose()
         self.state.numbers.begin(step)
+        self._hyper.begin(step)
         self.agreement.begin(step, self.holds and self.works, self.updates)
 
     def begin_sum(self, chosen: Collection[int] | None = None) -> None:
@@ -535,6 +526,7 @@ class StepEngine(Membership):
         """Recover from a void step and go back to where it began."""
         self._buffers.redo()
         self.state.numbers.redo()
+        self._hyper.redo()
         self._void_step = 0
         self._recover_if_broken()
 

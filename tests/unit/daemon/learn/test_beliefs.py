@@ -206,6 +206,34 @@ def test_asynchronous_workers_do_steps_side_by_side(beliefs: Beliefs) -> None:
     assert isclose(finish - crew.now, (1_000 - 80) * 0.5, rel_tol=0.1)
 
 
+def test_starts_and_resizes_cost_what_was_measured(beliefs: Beliefs) -> None:
+    crew = Crew(beliefs, train("a"))
+    crew.start((2,))
+    crew.now += 8.0  # imports, data, the first step
+    crew.train(20, 0.5)
+    crew.resize((4,), pause=0.04)
+    crew.train(20, 0.3)
+    found = outlook(beliefs, crew.job)
+    assert found.start == pytest.approx(8.5)
+    assert found.resize == pytest.approx(0.04)
+    # So will those of the next job of the script, also under the next daemon.
+    after = Beliefs(NODES)
+    after.restore(beliefs.observations())
+    for each in (beliefs, after):
+        waiting = outlook(each, train("b", 2))
+        assert waiting.start == pytest.approx(8.5)
+        assert waiting.resize == pytest.approx(0.04)
+
+
+def test_a_loss_is_no_resize(beliefs: Beliefs) -> None:
+    crew = Crew(beliefs, train("a"))
+    crew.start((4,))
+    crew.train(20, 0.5)
+    crew.resize((3,), "failure", pause=9.0)
+    crew.train(20, 0.5)
+    assert outlook(beliefs, crew.job).resize is None
+
+
 def test_learning_survives_a_restart(beliefs: Beliefs) -> None:
     first = Crew(beliefs, train("first", 1))
     first.start((2,))
