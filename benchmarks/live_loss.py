@@ -29,7 +29,7 @@ from support.load_daemon import daemon
 
 SCRIPT = Path(__file__).parent / "support" / "loss_train.py"
 WITHIN = 0.25
-AT_ONCE = 4
+AT_ONCE = 6
 """Jobs at a time: most of their time is emulated, the rest must fit on two cores."""
 SEEDS = 10
 LOOK = 0.2
@@ -47,9 +47,9 @@ class Workload:
 
 
 WORKLOADS = (
-    Workload("cnn", "converged 0.3%", 80, 0.0016),
-    Workload("gpt", "loss < 2.1 or converged 0.2%", 80, 0.002),
-    Workload("wide", "converged 0.3%", 100, 0.00025),
+    Workload("cnn", "converged 0.3%", 80, 0.003),
+    Workload("gpt", "loss < 2.1 or converged 0.2%", 80, 0.004),
+    Workload("wide", "converged 0.2%", 100, 0.0005),
 )
 
 

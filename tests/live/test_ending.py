@@ -87,7 +87,7 @@ def test_a_job_that_has_converged_says_so_and_runs_on(make: Make) -> None:
     assert record.status == "running"
     assert record.until == ""
     page = daemon.muster("show", "curve").stdout
-    assert "running.converged: loss 0.5446: each of the last 5 epochs" in page
+    assert "running.converged: loss 0.5448: each of the last 5 epochs" in page
     assert "ConvergenceSeen" in page
     open_gate(daemon, 30)
     assert job.wait(60).status == "succeeded"
