@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from muster.core.cycle.avoided import avoided
 from muster.core.cycle.options import Option
 from muster.core.cycle.outcome import Change, CycleOutcome
 from muster.core.cycle.standing import Standing
@@ -122,7 +123,7 @@ class CycleState:
     @cached_property
     def prices(self) -> Prices:
         """What places cost because of the neighbours there, this cycle's starts included."""
-        return Prices(self.standing.neighbourhood, self.view.slowdowns)
+        return self.standing.prices()
 
     def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
         """Yield the options where only room is lacking: the pool could take the job there."""
@@ -307,6 +308,7 @@ class CycleState:
 
     def start(self, job: Job, placement: Placement, reason: Reason) -> None:
         """Start a waiting job's gang."""
+        reason = replace(reason, avoided=avoided(self, job, placement))
         self._commit(job, placement.slots)
         asked = self.allocations.get(job.number)
         self.outcome.starts[job.number] = Change(placement, reason, asked.batch if asked else None)
