@@ -49,7 +49,7 @@ class Workload:
 WORKLOADS = (
     Workload("cnn", "converged 0.3%", 80, 0.003),
     Workload("gpt", "loss < 2.1 or converged 0.2%", 80, 0.004),
-    Workload("wide", "converged 0.2%", 100, 0.0005),
+    Workload("wide", "converged 0.2% for 5 epochs", 100, 0.0005),
 )
 
 
