@@ -143,13 +143,9 @@ def why(summary: JobSummary, state: JobState, gang: GangState | None) -> tuple[s
         return Code.RESTARTING.value, _restart_text(gang)
     if summary.code == Code.WAITING_RESTART and not summary.text:
         return summary.code, _restart_text(gang)
-    if summary.converged and state.phase is Phase.RUNNING and summary.code in _QUIET:
+    if summary.converged and state.phase is Phase.RUNNING:
         return Code.CONVERGED.value, summary.converged
     return summary.code, summary.text
-
-
-_QUIET = (Code.CONTINUES, Code.AT_MOST, "")
-"""Reasons that say less than that a job has converged."""
 
 
 def _restart_text(gang: GangState | None) -> str:
