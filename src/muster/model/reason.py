@@ -24,6 +24,7 @@ class Code(StrEnum):
     MIGRATED = "migrated.makes_room"
     MIGRATED_POLICY = "migrated.policy"
     MIGRATED_DRAINED = "migrated.drained"
+    MIGRATED_APART = "migrated.apart"
     PREEMPTED = "preempted.reclaimed"
     PREEMPTED_POLICY = "preempted.policy"
     PREEMPTED_DRAINED = "preempted.drained"
@@ -64,6 +65,7 @@ SENTENCES: dict[Code, str] = {
     Code.MIGRATED: "moved to make room for a gang that did not fit its locality contract",
     Code.MIGRATED_POLICY: "the policy wants it on another device type",
     Code.MIGRATED_DRAINED: "moved to other devices: its node is draining and must be empty soon",
+    Code.MIGRATED_APART: "moved away from neighbours: they slowed each other down",
     Code.PREEMPTED: "borrowed devices reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
     Code.PREEMPTED_DRAINED: "its node is draining and must be empty soon, and nothing else is free",
@@ -150,6 +152,15 @@ class RequestChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Avoided:
+    """A neighbour that a job was placed apart from, and how much longer its steps would be there."""
+
+    name: str
+    number: int
+    slowed: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reason:
     """A code and its figures."""
 
@@ -172,3 +183,5 @@ class Reason:
     """What is to join before the job can start."""
     because: str = ""
     """The draining node that the job leaves, and why it is draining."""
+    avoided: Avoided | None = None
+    """The neighbour it would have got but for what was learnt."""

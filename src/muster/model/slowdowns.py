@@ -40,11 +40,28 @@ class Slowdowns:
     """Of jobs of two kinds: the own, then the neighbour's."""
     kinds: Mapping[int, str] = field(default_factory=dict)
     """The kinds of live jobs, by number; the others are like any job."""
+    proven: Mapping[Common, float] = field(default_factory=dict)
+    """What was measured often enough to move a running job for it, with its error."""
 
     def beside(self, common: Common, own: int, other: int) -> float:
         """Return how much longer the steps of a job get beside another."""
         known = self.pairs.get(common, {}).get(self.kinds.get(own, ""), {})
         return known.get(self.kinds.get(other, ""), self.typical[common])
+
+    def without_doubt(self) -> "Slowdowns":
+        """Return what was measured often enough, less its error; the rest costs nothing."""
+        typical = {each: self._surely(each, e) for each, e in self.typical.items()}
+        pairs = {
+            common: {
+                own: {other: self._surely(common, e) for other, e in beside.items()}
+                for own, beside in known.items()
+            }
+            for common, known in self.pairs.items()
+        }
+        return Slowdowns(typical, pairs, self.kinds, self.proven)
+
+    def _surely(self, common: Common, excess: float) -> float:
+        return max(0.0, excess - self.proven.get(common, excess))
 
 
 def common_on(kind: ConfigurationSet, mine: int, theirs: int) -> Common:

@@ -87,41 +87,38 @@ def _best_place(
 ) -> tuple[int, Choice] | None:
     """Return the node and the devices there that rank first."""
     ranked: list[tuple[Rank, int, Choice]] = []
+    devices = request.plan.devices
+    ways = (taste.choose, *(taste.others if price is not None else ()))
     for order, name in enumerate(request.kinds):
         shelf = board.shelves[name]
         for shape, members in shelf.by_shape.items():
-            choice = taste.choose(shelf.table, shelf.sample[shape], request.plan.devices)
+            choice = taste.choose(shelf.table, shelf.sample[shape], devices)
             if choice is None or choice.level > request.widest:
                 continue
-            for node in islice(_with_cores(board, members, request.plan), _looked(shelf, shape, price)):
-                for each in _choices(board, node, request, taste, price):
-                    cost = 0.0 if price is None else price(board.names[node], each.bits)
-                    free = board.free[node].bit_count()
-                    rank = (*taste.rank_node(each, free, shelf.kind.devices, cost), order)
-                    ranked.append((rank, node, each))
+            nodes = _with_cores(board, members, request.plan)
+            for node in islice(nodes, _looked(shelf, shape, price)):
+                free = board.free[node]
+                for each in dict.fromkeys(choose(shelf.table, free, devices) for choose in ways):
+                    if each is not None and each.level <= request.widest:
+                        cost = 0.0 if price is None else price(board.names[node], each.bits)
+                        rank = taste.rank_node(each, free.bit_count(), shelf.kind.devices, cost)
+                        ranked.append(((*rank, order), node, each))
     best = min(ranked, key=itemgetter(0, 1), default=None)
     return None if best is None else best[1:]
 
 
 def _with_cores(board: Board, members: int, plan: Plan) -> Iterator[int]:
-    return (node for node in each_bit(members) if has_cores(board, node, plan))
+    """Yield the nodes that have the CPU cores and memory of a whole plan."""
+    millicores, memory = plan.millicores, plan.memory
+    for node in each_bit(members):
+        if board.millicores[node] >= millicores and board.memory[node] >= memory:
+            yield node
 
 
 def _looked(shelf: Shelf, shape: int, price: Price | None) -> int:
     """Return how many nodes of a shape to look at: empty ones are all alike."""
     empty = shelf.sample[shape] == shelf.kind.all_devices
     return 1 if price is None or empty else LOOKED
-
-
-def _choices(
-    board: Board, node: int, request: Request, taste: Taste, price: Price | None
-) -> Iterator[Choice]:
-    """Yield the devices in a node worth comparing."""
-    table, free = board.shelf_of[node].table, board.free[node]
-    for choose in (taste.choose, *(taste.others if price is not None else ())):
-        choice = choose(table, free, request.plan.devices)
-        if choice is not None and choice.level <= request.widest:
-            yield choice
 
 
 def has_cores(board: Board, node: int, plan: Plan) -> bool:

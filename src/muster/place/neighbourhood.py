@@ -1,10 +1,11 @@
 """Who is where: the jobs on each node, and what any two of them share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from muster.model.cluster import Cluster
 from muster.model.placement import Placement, Slot
 from muster.model.slowdowns import Common, common_on
+from muster.model.topology import ConfigurationSet
 
 Tenants = Mapping[int, int]
 """Jobs on one node, with the bits of their devices there."""
@@ -73,4 +74,12 @@ class Neighbourhood:
 
     def common(self, node: str, mine: int, theirs: int) -> Common:
         """Return what devices of two jobs on one node share."""
-        return common_on(self.cluster.configuration_of(self.cluster.node(node)), mine, theirs)
+        return common_on(self.kind_of(node), mine, theirs)
+
+    def kind_of(self, node: str) -> ConfigurationSet:
+        """Return what a node is like."""
+        return self.cluster.configuration_of(self.cluster.node(node))
+
+    def crowded(self) -> Iterator[str]:
+        """Yield the nodes with several jobs."""
+        return (node for node, tenants in self._on.items() if len(tenants) > 1)

@@ -14,6 +14,9 @@ from muster.model.slowdowns import Slowdowns, common_on
 from muster.model.topology import ConfigurationSet
 from muster.place.neighbourhood import Neighbourhood, Tenants
 
+KEPT = 1 << 16
+"""Most prices kept."""
+
 
 class Prices:
     """Prices of places for any job; each node's are kept until its tenants change."""
@@ -21,23 +24,57 @@ class Prices:
     def __init__(self, neighbourhood: Neighbourhood, slowdowns: Slowdowns) -> None:
         self.slowdowns = slowdowns
         self._neighbourhood = neighbourhood
-        self._kept: dict[tuple[str, str, int], tuple[int, float]] = {}
+        self._kept: dict[tuple[str | int, str, int], tuple[int, float]] = {}
+        self._lost: dict[str, tuple[int, float]] = {}
+
+    def follow(self, slowdowns: Slowdowns) -> "Prices":
+        """Return prices by what is believed now: these, if it is the same of all kinds."""
+        old = self.slowdowns
+        if slowdowns.typical is old.typical and slowdowns.pairs is old.pairs:
+            self.slowdowns = slowdowns
+            return self
+        return Prices(self._neighbourhood, slowdowns)
 
     def of(self, job: int, node: str, bits: int) -> float:
         """Return the price of these free devices for a job."""
         tenants = self._neighbourhood.on(node)
         if not tenants:
             return 0.0
-        key = (self.slowdowns.kinds.get(job, ""), node, bits)
+        key = (job if job in tenants else self.slowdowns.kinds.get(job, ""), node, bits)
         changes = self._neighbourhood.changes[node]
         known = self._kept.get(key)
         if known is None or known[0] != changes:
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
             known = self._kept[key] = changes, self._work_out(job, node, bits, tenants)
         return known[1]
 
+    def worst(self, job: int, node: str, bits: int) -> tuple[float, int]:
+        """Return how much longer a job's steps get on these devices, and beside whom; 0: nobody."""
+        kind = self._neighbourhood.kind_of(node)
+        found = (
+            (self.slowdowns.beside(common_on(kind, bits, theirs), job, other), other)
+            for other, theirs in self._neighbourhood.on(node).items()
+            if other != job
+        )
+        return max(found, default=(0.0, 0))
+
+    def lost(self, node: str) -> float:
+        """Return the devices' worth of steps that the tenants of a node lose to each other."""
+        tenants, changes = self._neighbourhood.on(node), self._neighbourhood.changes.get(node, 0)
+        if len(tenants) < 2:
+            return 0.0
+        known = self._lost.get(node)
+        if known is None or known[0] != changes:
+            kind = self._neighbourhood.kind_of(node)
+            lost = (
+                self._neighbourhood.devices(each) * self._worst(kind, each, tenants) for each in tenants
+            )
+            known = self._lost[node] = changes, sum(lost)
+        return known[1]
+
     def _work_out(self, job: int, node: str, bits: int, tenants: Tenants) -> float:
-        cluster = self._neighbourhood.cluster
-        kind = cluster.configuration_of(cluster.node(node))
+        kind = self._neighbourhood.kind_of(node)
         tenants = {other: theirs for other, theirs in tenants.items() if other != job}
         own, caused = 0.0, 0.0
         for other, theirs in tenants.items():

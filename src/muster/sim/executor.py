@@ -1,7 +1,7 @@
 """An executor and a clock without machines: orders take effect after their time has passed."""
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -109,6 +109,8 @@ class VirtualExecutor:
         self.met: dict[int, float] = {}
         """Jobs with other neighbours than before, and since when."""
         self.lives: dict[int, Life] = {}
+        self.drag: Callable[[Life], float] = lambda _: 1.0
+        """By how much slow links lengthen the steps of a job where it is."""
         self.stints: list[Stint] | None = None
         """Who held what; None: not recorded."""
 
@@ -292,7 +294,7 @@ class VirtualExecutor:
 
     def _join(self, life: Life) -> None:
         """Add the job to its nodes; jobs it disturbs there get a new pace."""
-        life.since = self._at
+        life.since, life.drag = self._at, self.drag(life)
         if self.neighbourhood is not None and life.placement is not None:
             self.neighbourhood.put(life.job.number, life.placement)
             self._disturb(life.job.number, self.neighbourhood.beside(life.job.number))

@@ -56,11 +56,13 @@ class Life:
     """What gave it its current crew, until it has told what that cost."""
     shows: int = 0
     """Reports so far: each has its own error."""
+    drag: float = 1.0
+    """Factor by which slow links lengthen its steps; 1: none."""
 
     @property
     def rate(self) -> float:
         """Current work per s, without pauses."""
-        return self.pace.rate / self.slowdown
+        return self.pace.rate / (self.slowdown * self.drag)
 
     @property
     def is_leaving(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import inf
 
+from muster.core.cycle.apart import part_neighbours
 from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.drain import drain, next_clearing
 from muster.core.cycle.growth import contested, grow
@@ -87,6 +88,7 @@ class Cycle:
         else:
             _queue(cycle)
         staff_servers(cycle)
+        part_neighbours(cycle)
         # 6 compare with what runs now, with reasons
         decisions = _compare(cycle, explain=self._explain)
         cycle.close()

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from muster.core.cycle.avoided import avoided
 from muster.core.cycle.options import Option
 from muster.core.cycle.outcome import Change, CycleOutcome
 from muster.core.cycle.standing import Standing
@@ -32,7 +33,7 @@ from muster.place.prices import Prices
 from muster.place.request import Request, Strategy
 from muster.place.roomy import roomy
 from muster.place.spread import spread
-from muster.place.uplinks import around_slow
+from muster.place.uplinks import Uplinks, around_slow, uplinks_of
 from muster.policy.base import Allocation
 
 Rank = tuple[bool, int]
@@ -122,7 +123,7 @@ class CycleState:
     @cached_property
     def prices(self) -> Prices:
         """What places cost because of the neighbours there, this cycle's starts included."""
-        return Prices(self.standing.neighbourhood, self.view.slowdowns)
+        return self.standing.prices()
 
     def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
         """Yield the options where only room is lacking: the pool could take the job there."""
@@ -180,6 +181,11 @@ class CycleState:
     def untouched(self, state: JobState) -> bool:
         """Whether this cycle neither stops nor moves the job."""
         return state.number not in self.outcome.stops and state.number not in self.outcome.moves
+
+    @cached_property
+    def uplinks(self) -> Uplinks:
+        """The links of nodes."""
+        return uplinks_of(self.view.cluster, self.view.uplinks)
 
     @cached_property
     def leaving(self) -> tuple[Slot, ...]:
@@ -302,6 +308,7 @@ class CycleState:
 
     def start(self, job: Job, placement: Placement, reason: Reason) -> None:
         """Start a waiting job's gang."""
+        reason = replace(reason, avoided=avoided(self, job, placement))
         self._commit(job, placement.slots)
         asked = self.allocations.get(job.number)
         self.outcome.starts[job.number] = Change(placement, reason, asked.batch if asked else None)
@@ -443,9 +450,9 @@ class CycleState:
         return [self.outcome.promises[number] for number in served if number in self.outcome.promises]
 
     def strategy(self, job: Job) -> Strategy:
-        """Return the placement strategy of a job, around links that were learnt to be slow."""
-        chosen, uplinks = self._strategy(job), self.view.uplinks
-        return around_slow(chosen, uplinks) if uplinks else chosen
+        """Return the placement strategy of a job, around slow links."""
+        chosen = self._strategy(job)
+        return around_slow(chosen, self.uplinks) if self.uplinks.slower else chosen
 
     def _strategy(self, job: Job) -> Strategy:
         """Return the placement strategy of a job, with the prices of places for it."""

@@ -75,7 +75,7 @@ def _admitted(
 def _add(cycle: CycleState, state: JobState, option: Option, base: Placement, lacking: Plan) -> None:
     devices = base.devices + lacking.devices
     request = Request(lacking, option, cycle.options.widest(state.job, devices, option))
-    with without_slow(cycle.board, cycle.view.uplinks, base):
+    with without_slow(cycle.board, cycle.uplinks, base):
         slots = grow_beside(cycle.board, request, base)
     grown = base.with_slots(slots)
     if not any(slot.role is Role.WORKER for slot in slots):

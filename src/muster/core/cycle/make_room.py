@@ -69,14 +69,16 @@ def _opening(cycle: CycleState, node: int, devices: int) -> float | None:
     board = cycle.board
     free, opening = board.free[node].bit_count(), 0.0
     tenants = cycle.standing.neighbourhood.on(board.names[node])
-    for left, held in sorted((_left(cycle, job), bits.bit_count()) for job, bits in tenants.items()):
+    for left, held in sorted(
+        (time_left(cycle, job), bits.bit_count()) for job, bits in tenants.items()
+    ):
         if free >= devices:
             break
         free, opening = free + held, left
     return opening if free >= devices else None
 
 
-def _left(cycle: CycleState, job: int) -> float:
+def time_left(cycle: CycleState, job: int) -> float:
     """Return the s that a job is expected to run on: without a duration, as long again as so far."""
     state = cycle.view.jobs[job]
     end = cycle.expected_end(state)
@@ -96,14 +98,23 @@ def _movable(
         return None
     if not state.job.preemptible or state.number in cycle.outcome.resizes:
         return None
-    # To the same device type only: the quotas are unaffected.
-    own = cycle.options.used_by(state.job, state.placement)
-    if own is None or set(own).isdisjoint(option):
+    request = moved(cycle, state)
+    if request is None or set(request.kinds).isdisjoint(option):
         return None
-    plan = _as_placed(state)
-    request = Request(plan, own, cycle.options.widest(state.job, plan.devices, own))
     candidate = Candidate(state.number, state.placement.slots, cost)
     return Movable(candidate, request, cycle.strategy(state.job))
+
+
+def moved(cycle: CycleState, state: JobState) -> Request | None:
+    """Return the request of a job to be moved, None if its devices are of several types.
+
+    To the same device type only: the quotas are unaffected.
+    """
+    assert state.placement is not None
+    own, plan = cycle.options.used_by(state.job, state.placement), _as_placed(state)
+    if own is None:
+        return None
+    return Request(plan, own, cycle.options.widest(state.job, plan.devices, own))
 
 
 def _as_placed(state: JobState) -> Plan:
@@ -117,8 +128,8 @@ def _carry_out(
     cycle: CycleState, state: JobState, option: Option, migration: Migration, gain: float
 ) -> None:
     before = cycle.board.fragmentation(option)
-    moved = [cycle.view.jobs[move.job] for move in migration.moves]
-    for job, move in zip(moved, migration.moves, strict=True):
+    movers = [cycle.view.jobs[move.job] for move in migration.moves]
+    for job, move in zip(movers, migration.moves, strict=True):
         cost = cycle.view.resize_pause(job) * move.placement.devices
         reason = Reason(
             Code.MIGRATED,
@@ -128,9 +139,9 @@ def _carry_out(
             served=state.number,
         )
         cycle.move(job, move.placement, reason)
-    with cycle.board.lifted(slot for job in moved for slot in job.held()):
+    with cycle.board.lifted(slot for job in movers for slot in job.held()):
         after = cycle.board.fragmentation(option)
-    numbers = tuple(job.number for job in moved)
+    numbers = tuple(job.number for job in movers)
     cycle.outcome.migrations.append(
         MigrationReport(state.number, numbers, migration.cost, gain, before, after)
     )

@@ -37,7 +37,7 @@ def beside(
 ) -> Placement | None:
     """Return what it keeps plus as many missing tasks as fit near it, within the contract."""
     lacks = Request(missing(request.plan, kept), request.kinds, request.widest)
-    with without_slow(board, cycle.view.uplinks, kept):
+    with without_slow(board, cycle.uplinks, kept):
         grown = kept.with_slots(grow(board, lacks, kept))
     return grown if within_contract(cycle, job, grown) else None
 

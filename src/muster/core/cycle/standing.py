@@ -5,6 +5,7 @@ built from scratch (a property test holds that), and a quiet cycle costs only wh
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import compress
 from operator import is_not
 
@@ -19,6 +20,7 @@ from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.place.board import Board
 from muster.place.neighbourhood import Neighbourhood
+from muster.place.prices import Prices
 from muster.planner.counts import plan_for
 
 _CHANGING = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
@@ -40,6 +42,9 @@ class Standing:
         self.demand = Demand(view.cluster)
         self.tallies = Tallies(view.pools)
         self.neighbourhood = Neighbourhood(view.cluster)
+        self._prices = Prices(self.neighbourhood, view.slowdowns)
+        self._sure = Prices(self.neighbourhood, view.slowdowns.without_doubt())
+        self._sure_of = view.slowdowns.typical
         self.waiting: dict[int, int] = {}
         """Devices of each waiting job's gang."""
         self.changing: dict[int, JobState] = {}
@@ -67,6 +72,20 @@ class Standing:
             self.available = capacity(view.cluster)
             self.draining = draining(view.cluster)
         self._follow_jobs(old.jobs, view.jobs)
+
+    def prices(self) -> Prices:
+        """Return what places cost because of the neighbours there."""
+        self._prices = self._prices.follow(self.view.slowdowns)
+        return self._prices
+
+    def prices_without_doubt(self) -> Prices:
+        """Return the same by what was measured often enough to move jobs for it."""
+        believed = self.view.slowdowns
+        if self._sure_of is not believed.typical:
+            self._sure_of = believed.typical
+            self._sure = Prices(self.neighbourhood, believed.without_doubt())
+        self._sure.slowdowns = replace(self._sure.slowdowns, kinds=believed.kinds)
+        return self._sure
 
     def quotas(self, entitled: Entitlements) -> Quotas:
         """Return the quotas at the start of a cycle."""

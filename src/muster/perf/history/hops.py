@@ -3,7 +3,8 @@
 A hop carries what the slower of its two ends lets through, so a slow hop does not tell which end it
 was. But a link is at least as fast as the fastest hop over it: a node that is fast with anybody is
 fast, one that is slow with everybody is slow. A slow hop whose other end (or the level of the network
-between them) is as slow with others says nothing of this end.
+between them) is as slow with others says nothing of this end. Nor does a hop into a node that at the
+same time sends over a slower one: it reads late, and the kernel acknowledges late what is not read.
 
 A hop's rate is the median of its latest reports: lies, and transfers beside other load, have no effect
 while they are fewer than half, and none after `KEPT` / 2 true ones.
@@ -61,6 +62,8 @@ class _Way(NamedTuple):
     rate: float
     at: float
     reports: int
+    held_up: bool = False
+    """Whether the receiver was busy with a slower hop of its own."""
 
 
 class Hops:
@@ -112,10 +115,17 @@ class Hops:
         """Return what each node has shown with each other: the better of the two directions, if both
         are of the present."""
         found: dict[str, dict[str, _Way]] = {}
-        for (source, target), kept in self._seen.items():
-            if source not in cluster.index or target not in cluster.index:
-                continue
-            way = _Way(median(rate for rate, _ in kept), kept[-1][1], len(kept))
+        hops = {
+            hop: _Way(median(rate for rate, _ in kept), kept[-1][1], len(kept))
+            for hop, kept in self._seen.items()
+            if hop[0] in cluster.index and hop[1] in cluster.index
+        }
+        onward: dict[str, list[tuple[str, _Way]]] = {}
+        for (source, target), way in hops.items():
+            onward.setdefault(source, []).append((target, way))
+        for (source, target), plain in hops.items():
+            after = [other for peer, other in onward.get(target, ()) if peer != source]
+            way = plain._replace(held_up=any(_holds_up(plain, other) for other in after))
             back = found.get(source, {}).get(target)
             if back is not None:
                 way = _together(way, back)
@@ -139,10 +149,15 @@ def odd(links: Mapping[str, NodeLink], cluster: Cluster) -> dict[str, float]:
     return found
 
 
+def _holds_up(way: _Way, onward: _Way) -> bool:
+    return onward.rate < ALIKE * way.rate and abs(onward.at - way.at) <= FRESH
+
+
 def _together(one: _Way, other: _Way) -> _Way:
     late, early = (one, other) if one.at >= other.at else (other, one)
-    rate = max(one.rate, other.rate) if late.at - early.at <= FRESH else late.rate
-    return _Way(rate, late.at, one.reports + other.reports)
+    present = late.at - early.at <= FRESH
+    better = max(one, other, key=lambda way: way.rate) if present else late
+    return _Way(better.rate, late.at, one.reports + other.reports, better.held_up)
 
 
 def _shown(
@@ -164,7 +179,10 @@ def _shown(
 def _explained(
     here: Node, there: Node, way: _Way, others: Mapping[str, _Way], levels: Mapping[Level, float]
 ) -> bool:
-    """Whether the far end, or the level between the two, is as slow with others."""
+    """Whether something else than this node's link may have limited what passed: a late reader, or a
+    far end or a level between the two that is as slow with others."""
+    if way.held_up:
+        return True
     typical = levels.get(_level(here, there))
     if typical is not None and way.rate >= ALIKE * typical:
         return True

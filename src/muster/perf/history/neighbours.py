@@ -29,6 +29,8 @@ HALF_LIFE = 86400.0
 """s after which a report weighs half: programs, drivers and cooling change over days."""
 PRIOR_WEIGHT = 2.0
 """Weight of the prior against one comparison of a single report with a single one."""
+PROVEN = 8.0
+"""Weight of comparisons from which on running jobs are moved: their mean is known to 4 % then."""
 PAIR_WEIGHT = 1.0
 """The same of what any two jobs have shown, against what two kinds have."""
 MOST = log(4.0)
@@ -159,7 +161,7 @@ class Encounters:
         weight = known.weights.get(beside.common, 0.0)
         if weight <= PRIOR_WEIGHT:
             return 0.0
-        return _longer(known.of(kind, beside) - NOISE / sqrt(weight))
+        return _longer(known.of(kind, beside) - 2 * NOISE / sqrt(weight))
 
     def seen(self, setting: str, beside: Rival | None) -> float | None:
         """Return by how much steps were longer in a setting beside a neighbour; None if never both."""
@@ -189,7 +191,10 @@ def _believed(known: _Learnt) -> Slowdowns:
     pairs: dict[Common, dict[str, dict[str, float]]] = {}
     for (common, own, other), excess in known.pairs.items():
         pairs.setdefault(common, {}).setdefault(own, {})[other] = _longer(excess)
-    return Slowdowns({each: _longer(excess) for each, excess in known.typical.items()}, pairs)
+    typical = {each: _longer(excess) for each, excess in known.typical.items()}
+    weights = {each: weight for each, weight in known.weights.items() if weight >= PROVEN}
+    proven = {each: 2 * NOISE / sqrt(weight) for each, weight in weights.items()}
+    return Slowdowns(typical, pairs, proven=proven)
 
 
 def _is_of(compared: _Compared, neighbour: Rival) -> bool:

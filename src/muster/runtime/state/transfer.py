@@ -89,7 +89,8 @@ class Donor:
         with self._change:
             self._window = self._last = window
             for each in self._joiners.values():
-                each.owed = each.window == window and not each.served
+                # Who has all tensors waits for the rest: not before the next step begins.
+                each.owed = each.window == window and each.last is None and not each.served
             self._rest, self._at_once = None, whole
             due = any(j.last is not None and j.last < window for j in self._joiners.values())
             if whole or (due and not between):

@@ -41,6 +41,14 @@ def test_two_slow_links_beside_each_other_are_found() -> None:
     assert found(hops, cluster(5)) == {"n1": 0.1, "n2": 0.3}
 
 
+def test_a_node_that_reads_late_since_its_next_hop_is_slow_is_not_blamed() -> None:
+    """n1 sends to the slow n2, and takes what n0 sends at half its speed."""
+    hops = ring(Hops(), ("n0", "n1", "n2", "n3"), {"n2": 0.1})
+    for _ in range(KEPT):
+        hops.add(HopSeen("n0", "n1", CLAIMED / 2, 0.0))
+    assert found(hops, cluster(4)) == {"n2": 0.1}
+
+
 def test_of_two_nodes_alone_either_may_be_slow_until_one_is_fast_with_another() -> None:
     hops = ring(Hops(), ("n0", "n1"), {"n1": 0.1})
     assert found(hops, cluster(4)) == {"n0": 0.1, "n1": 0.1}
