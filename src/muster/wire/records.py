@@ -74,6 +74,14 @@ class JobRecord:
     error: str | None = None
     """Why it failed, with the end of the log."""
     exit_code: int | None = None
+    batch: int | None = None
+    """Samples of a step over all workers, if they may change."""
+    batch_limits: str | None = None
+    """Between which they may: "128..2048"."""
+    noise: float | None = None
+    """The gradient's noise scale in samples, if known."""
+    efficiency: float | None = None
+    """How much a sample teaches at this batch, 1 at the user's own, if known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,7 @@ def _given(request: RunRequest) -> dict[str, Any]:
         "checkpoint": _checkpoint(request.checkpoint),
         "elastic": request.elastic,
         "time": request.time,
+        "batch": request.batch,
         "resume_from": _resume_from(request.resume_from),
     }
     return {field: value for field, value in options.items() if value is not None}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from muster.daemon.learn.applications import Applications, fingerprint, for_learner
+from muster.daemon.learn.free_batch import range_of
 from muster.daemon.learn.live import LiveJob, LiveState, note_of_end, note_of_state, state_of
 from muster.daemon.learn.notes import (
     PROGRESS,
@@ -45,6 +46,9 @@ GUESS = 0.9
 UNKNOWN = "unknown"
 """The application of all jobs about which nothing is known."""
 
+STEADY = 0.05
+"""Least relative gain of another batch: each change is an entry in the journal."""
+
 ALIKE = 4096
 """Most outlooks cached for jobs that have not run."""
 
@@ -55,7 +59,7 @@ class Beliefs:
     def __init__(self, node_devices: Mapping[str, int]) -> None:
         """`node_devices`: most devices on one node, by type."""
         self._known = _of_nodes(node_devices)
-        self._learner = Learner(self._known)
+        self._learner = Learner(self._known, free_batch=True, steady=STEADY)
         self._live: dict[int, LiveJob] = {}
         self._remembered: dict[int, LiveState] = {}
         """Jobs of an earlier daemon that this one has not heard yet."""
@@ -135,7 +139,7 @@ class Beliefs:
         """Learn from a job that has ended, then forget it."""
         live = self._of(job)
         kin, told = self._for_learner(live)
-        work = float(live.track.step) if kin.reports else self._spent(live, now)
+        work = live.track.done if kin.reports else self._spent(live, now)
         self._notes.append(note_of_end(job.number, now))
         if succeeded and work > 0:
             ending = EndNote(kin, work)
@@ -236,6 +240,7 @@ class Beliefs:
             if isinstance(shown, EndNote):
                 endings.append(shown)
             elif shown is not None:
+                self._allow(shown.kin)
                 self._learn_step(_past(shown.kin), shown)
             elif note.kind == SHAPE:
                 self._shapes.restore(note)
@@ -272,8 +277,9 @@ class Beliefs:
         # During a loss or a change tasks report from other devices than the job holds.
         if held is None or track.workers != sum(held.shape) or done.formation != track.formation:
             return
-        if live.window is None or live.window.formation != done.formation:
-            live.window = Window(done.formation, track.asynchronous)
+        batch = track.free.batch if track.free.largest else 0
+        if live.window is None or (live.window.formation, live.window.batch) != (done.formation, batch):
+            live.window = Window(done.formation, track.asynchronous, batch)
         self._shapes.step(live.job.number, done)
         report = live.window.add(done)
         if report is not None:
@@ -281,18 +287,22 @@ class Beliefs:
             self._add_step(live, held, report, now)
 
     def _add_step(self, live: LiveJob, held: Held, report: StepReport, now: float) -> None:
+        free = live.track.free
+        free.note_room(held.batch)
         kin, told = self._for_learner(live)
+        batch = free.batch if free.largest and free.batch != kin.batch else held.batch
         step = StepNote(
             kin,
             held.device_type,
             held.shape,
             report.step,
             report.sync or 0.0,
-            float(live.track.step),
-            held.batch,
+            live.track.done,
+            batch,
+            free.noise,
         )
         self._learn_step(told, step)
-        key = (kin.application, held.device_type, held.shape, held.batch, kin.batch)
+        key = (kin.application, held.device_type, held.shape, batch, kin.batch)
         if now >= self._noted.get(key, -NOTED_AGAIN) + NOTED_AGAIN:
             self._noted[key] = now
             self._notes.append(note_of(step, now))
@@ -305,7 +315,8 @@ class Beliefs:
         held = Held(shown.device_type, shown.workers, shown.told_batch)
         # A single worker synchronises with nobody: what it measured is something else.
         sync = shown.sync if sum(shown.workers) > 1 else 0.0
-        self._learner.watch(told, held, StepReport(shown.step, sync), shown.done)
+        gain = (held.batch or 1) / (shown.kin.batch or held.batch or 1) if shown.kin.largest else 1.0
+        self._learner.watch(told, held, StepReport(shown.step, sync, gain, shown.noise), shown.done)
         self._applications.learn(shown.kin)
         self._count(shown.kin)
 
@@ -325,9 +336,11 @@ class Beliefs:
 
     def _for_learner(self, live: LiveJob) -> tuple[Kin, Job]:
         track = live.track
-        key = (self._applications.version, track.reported, track.shape, track.batch, track.steps)
+        shape = (track.shape, track.batch, track.steps, track.free.largest)
+        key = (self._applications.version, track.reported, *shape)
         if live.told is None or live.told[0] != key:
             kin = self._kin(live)
+            self._allow(kin)
             live.told = key, kin, for_learner(live.job, kin, self._work(live.job, kin, track.steps))
         return live.told[1], live.told[2]
 
@@ -349,8 +362,15 @@ class Beliefs:
         if not kin.reports:
             return self._learner.outlook(told, live.held, self._spent(live, now))
         # A restarted job resumes from its checkpoint.
-        done = live.track.step if live.held is not None else min(live.track.saved, live.track.step)
-        return self._learner.outlook(told, live.held, float(done))
+        track = live.track
+        kept = min(1.0, track.saved / max(1, track.step)) if live.held is None else 1.0
+        return self._learner.outlook(told, live.held, kept * track.done)
+
+    def _allow(self, kin: Kin) -> None:
+        """Let the learner choose the batch of an application within its limits."""
+        limits = range_of(kin.batch, kin.largest)
+        if limits is not None:
+            self._learner.allow(kin.application, limits)
 
     def _unstarted(self, job: Job) -> Outlook:
         """Return the outlook of a job that has not run, shared by all about which the same is known."""

@@ -25,6 +25,8 @@ class Kin(msgspec.Struct, frozen=True):
     """Samples of a step over all workers."""
     reports: bool = True
     """Whether they report steps."""
+    largest: int = 0
+    """Samples to which a step may grow; 0: the batch is fixed."""
 
 
 class StepNote(msgspec.Struct, frozen=True, tag="step"):
@@ -42,6 +44,8 @@ class StepNote(msgspec.Struct, frozen=True, tag="step"):
     """Steps that the job had done."""
     told_batch: int | None = None
     """The batch that it was given."""
+    noise: float | None = None
+    """The gradient's noise scale in samples, if its batch is free."""
 
 
 class EndNote(msgspec.Struct, frozen=True, tag="end"):
