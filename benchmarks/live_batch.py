@@ -41,7 +41,7 @@ class Workload:
 
 
 SHAPED = (
-    Workload("cnn", 16, 512, 0.40, 0.0002, 12.0),
+    Workload("cnn", 16, 512, 0.25, 0.0002, 20.0),
     Workload("gpt", 4, 128, 2.8, 0.001, 40.0),
 )
 GPU = (Workload("cnn", 16, 1024, 0.25, 0.0, 0.0), Workload("gpt", 4, 256, 2.4, 0.0, 0.0))

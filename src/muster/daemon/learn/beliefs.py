@@ -68,6 +68,8 @@ class Beliefs:
         self._applications = Applications()
         self._transfers = Transfers()
         self._shapes = Shapes()
+        self._asks = False
+        """Whether another batch than it has would do a training good."""
         self._notes: list[Note] = []
         self._noted: dict[tuple[object, ...], float] = {}
         self._learnt = 0
@@ -203,13 +205,14 @@ class Beliefs:
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like and what all jobs have measured."""
         marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
+        self._asks = False
         knowledge = self._shapes.knowledge(self._transfers.history(), now)
         return replace(view, shapes=self._shapes.of(marks), knowledge=knowledge)
 
     @property
     def has_news(self) -> bool:
         """Whether a training has shown something since the last `inform` by which it may be planned."""
-        return self._shapes.untold
+        return self._shapes.untold or self._asks
 
     def step_of(self, job: int, sync: Sync) -> float | None:
         """Return the s of a job's step as measured with its current tasks, synchronised so."""
@@ -302,6 +305,9 @@ class Beliefs:
             free.noise,
         )
         self._learn_step(told, step)
+        if free.largest:
+            best = self._outlook(live, now).speed.batch(held.device_type, held.workers)
+            self._asks = self._asks or best != held.batch
         key = (kin.application, held.device_type, held.shape, batch, kin.batch)
         if now >= self._noted.get(key, -NOTED_AGAIN) + NOTED_AGAIN:
             self._noted[key] = now

@@ -198,11 +198,12 @@ class Learner:
         known = max(GROWTH * steps.widest, self._node_devices[device_type])
         devices = range(1, min(job.workers.most, known) + 1)
         batches = self._batches(job, kind)
-        key = ("cost", kind.name, device_type, batches, len(devices))
+        live = self._free and kind.range is not None and kind.range.live
+        key = ("cost", kind.name, device_type, batches, len(devices), live)
         return self._kept(
             key,
             (self._version(kind, device_type), kind.way.version),
-            lambda: Costs(batches, self._rates(kind, device_type, batches, devices)),
+            lambda: Costs(batches, self._rates(kind, device_type, batches, devices), free=live),
         )
 
     def _rates(self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]) -> Array:
