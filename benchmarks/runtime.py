@@ -5,6 +5,7 @@ throughput  a fixed set of workers against DistributedDataParallel
 balance     shares found by the runtime at speeds 4:2:1, against equal shares and the ideal
 owners      owners of parameters on shaped links (needs root and iproute2)
 kill        time lost by a killed and by a stopped worker, against torchrun's restart
+memory      peak of a worker against DistributedDataParallel with bucket views
 state       the cost of comparing members; a join with 200 M frozen parameters
 data        loader processes against torch's DataLoader with as many workers
 sharded     models in parts against torch's FSDP2: speed and memory of a worker
@@ -16,7 +17,18 @@ what they print, and repeats all their targets at the end. A part that cannot ru
 
 from support.parts import run_parts
 
-PARTS = ("resize", "throughput", "balance", "owners", "kill", "state", "data", "sharded", "lines")
+PARTS = (
+    "resize",
+    "throughput",
+    "balance",
+    "owners",
+    "kill",
+    "memory",
+    "state",
+    "data",
+    "sharded",
+    "lines",
+)
 QUICK = ("balance", "lines")
 """Whose quick runs fit into half a minute together; each of the others has one of its own."""
 

@@ -113,5 +113,6 @@ def published_total(points: tuple[LossPoint, ...], target: Target) -> float:
     except (RuntimeError, ValueError):
         return float(epochs[-1] + GIVEN_UP)
     curve = LossCurve(float(b0), float(b1), float(b2), float(losses.max()), 0.0)
+    assert target.decrease is not None
     total = min(curve.slow_from(target.decrease) + target.epochs - 1, PUBLISHED_MOST)
     return float(max(total, epochs[-1]))

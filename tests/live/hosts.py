@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,9 +121,12 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, names: tuple[str, ...], *options: str) -> Iterator[Lab]:
-    """A daemon with `options` on a host of its own, and hosts of these names without agents."""
-    with shaped_network([RATE] * (1 + len(names))) as (first, *others):
+def lab(
+    folder: Path, names: tuple[str, ...], *options: str, rates: Sequence[float] = ()
+) -> Iterator[Lab]:
+    """A daemon with `options` on a host of its own, and hosts of these names without agents, with links
+    of these rates (Mbit/s)."""
+    with shaped_network([RATE, *(rates or [RATE] * len(names))]) as (first, *others):
         switch = f"{first.name.rpartition('-')[0]}-switch"
         daemon = Daemon(
             folder,

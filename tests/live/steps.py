@@ -33,11 +33,11 @@ class Step:
 class Training:
     """A job that trains, and its record."""
 
-    def __init__(self, daemon: Daemon, name: str, **fields: Any) -> None:
-        """Submit it."""
+    def __init__(self, daemon: Daemon, name: str, *options: str, **fields: Any) -> None:
+        """Submit it, with these options of the script."""
         self.daemon, self.name = daemon, name
         self.folder = daemon.work(name)
-        command = (sys.executable, str(TRAIN), "--steps", str(STEPS))
+        command = (sys.executable, str(TRAIN), "--steps", str(STEPS), *options)
         daemon.submit(*command, name=name, **fields)
 
     def steps(self) -> list[Step]:

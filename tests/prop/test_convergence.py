@@ -67,6 +67,7 @@ def test_a_spike_hardly_moves_the_answer(record: list[float], place: int) -> Non
 @given(wholes, st.integers(10, 60))
 def test_a_curve_of_the_formula_is_continued_to_its_end(whole: list[float], count: int) -> None:
     falls = [(before - after) / max(whole) for before, after in pairwise(whole)]
+    assert TARGET.decrease is not None
     slow = next(at + 2 for at, fall in enumerate(falls) if fall < TARGET.decrease)
     found = remaining(points(whole[:count]), TARGET)
     if isinstance(found, Remaining):

@@ -1,5 +1,8 @@
 """Gradients in flat buckets, handed over while the backward pass runs."""
 
+import mmap
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -212,3 +215,29 @@ def small(shared: nn.Linear, last: nn.Linear) -> Buckets:
     """Buckets of a model each: the shared one's is complete after the first of its uses."""
     names = ["weight", "bias", "model2:weight", "model2:bias"]
     return Buckets([shared.weight, shared.bias, last.weight, last.bias], [0, 1, 2, 3], names)
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+
+def test_one_worker_lends_its_buckets_out_until_others_come() -> None:
+    model = nn.Linear(4096, 4096, bias=False)  # 67 MB
+    x, size = torch.ones(1, 4096), 4 * 4096**2
+    buckets = Buckets(list(model.parameters()), [0])
+    before = resident()
+    buckets.begin(None)
+    lent = resident()
+    assert before - lent > 0.9 * size
+    with buckets.differentiating():
+        model(x).sum().backward()
+    buckets.settle()
+    alone = model.weight.grad.clone()
+    buckets.ready_for_others()
+    buckets.begin(lambda _: None)
+    with buckets.differentiating():
+        model(x).sum().backward()
+    buckets.finish()
+    buckets.spread([])
+    assert torch.equal(model.weight.grad, alone)

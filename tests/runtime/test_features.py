@@ -5,19 +5,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.runtime.scripts import features
+from tests.runtime.scripts import features, own_state
 from tests.runtime.scripts.jobs import Job
 from tests.runtime.test_kills import wait_trainers
 
-SCRIPT = Path(features.__file__)
+SCRIPT = Path(own_state.__file__)  # the features, and those with state of their own
 EXACT = 1e-12
 """What the order of additions may do in float64, over a few hundred steps."""
-QUICK = ("gan", "weighted")
+QUICK = ("gan", "weighted", "average", "plateau", "by_hand_before", "listed")
 """Those in `make test`; the others, and more kills, with `make live`."""
-
-
-def names(quick: tuple[str, ...] = QUICK) -> list[object]:
-    return [n if n in quick else pytest.param(n, marks=pytest.mark.slow) for n in features.FEATURES]
+NAMES = [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in features.FEATURES]
 
 
 def check(folder: Path, name: str, steps: int) -> None:
@@ -28,7 +25,7 @@ def check(folder: Path, name: str, steps: int) -> None:
         assert float(off) < EXACT, f"{name}: {key} is off by {float(off):.1e} after {steps} steps"
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_resized_and_killed(name: str, tmp_path: Path) -> None:
     with Job(tmp_path, "--feature", name, "--pace", "0.02", script=SCRIPT, workers=1) as job:
         job.ahead(2)

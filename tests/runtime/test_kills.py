@@ -105,6 +105,19 @@ def test_a_leaver(tmp_path: Path) -> None:
         job.end()
 
 
+@pytest.mark.parametrize("victim", ["worker-0", "worker-1"])
+def test_when_another_leaves(victim: str, tmp_path: Path) -> None:
+    """The others have begun the next step without a meeting: it does not count before all are there."""
+    with Job(tmp_path, *ENDLESS, "--dies-going-on", victim, workers=3) as job:
+        wait_trainers(job, 3)
+        job.resize(2)
+        wait_lost(job, victim)
+        job.ahead(3)
+        outcome = job.end()
+    assert outcome.history.lost == {victim: "signal 9"}
+    assert [change.cause for change in outcome.history.changes] == ["start", "failure"]
+
+
 @pytest.mark.parametrize("servers", [1, 2])
 def test_a_server(servers: int, tmp_path: Path) -> None:
     with Job(tmp_path, *ENDLESS, workers=2, servers=servers, sync="dedicated") as job:

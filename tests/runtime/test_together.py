@@ -113,6 +113,8 @@ def test_newcomers_that_fail_leave_the_job_alone(tmp_path: Path) -> None:
         job.resize(3)
         job._wait_for(lambda: bool(job.history.refusal), "refusal", LONG)
         job.wait_members(2, LONG)
+        with pytest.raises(TimeoutError, match="failed before their first step: worker-4: KeyError"):
+            job.wait_members(3, 0.0)
         job.ahead(2)
         job.stop("enough")
         outcome = job.finish()

@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1_000_000, help="to do in this process")
     parser.add_argument("--out", required=True, help="folder of the marks")
     parser.add_argument("--block", type=int, default=0, help="wait for a sign every N steps")
+    parser.add_argument("--views", action="store_true", help="gradients are views of the buckets")
     parser.add_argument("--checkpoint", default="")
     parser.add_argument("--every", type=int, default=0, help="save every N steps")
     options = parser.parse_args()
@@ -29,7 +30,8 @@ def main() -> None:
     rank, size = distributed.get_rank(), distributed.get_world_size()
     name, optimizer, data = make(options.model)
     step = load(options.checkpoint, name, optimizer)
-    model, last = DistributedDataParallel(name), step + options.steps
+    model = DistributedDataParallel(name, gradient_as_bucket_view=options.views)
+    last = step + options.steps
     marks = Marks(options.out, f"rank-{rank}-{os.getpid()}")
     share = options.batch // size
     while step < last:
@@ -45,6 +47,7 @@ def main() -> None:
             save(options.checkpoint, step, name, optimizer)
     if options.checkpoint and rank == 0 and not options.every:
         save(options.checkpoint, step, name, optimizer)
+    marks.peak()
     distributed.destroy_process_group()
 
 

@@ -48,10 +48,10 @@ class Transformer(nn.Module):  # type: ignore[misc]
         return self.out(self.blocks(hidden, mask=self.mask, is_causal=True)).transpose(1, 2)
 
 
-def wide() -> nn.Module:
+def wide(depth: int = DEPTH) -> nn.Module:
     """Six layers of 2048 by 2048: 25.2 M parameters, 200 MB with SGD's momentum."""
     layers: list[Any] = []
-    for _ in range(DEPTH):
+    for _ in range(depth):
         layers += [nn.Linear(WIDTH, WIDTH), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
@@ -65,10 +65,13 @@ def resnet() -> nn.Module:
 
 
 def make(name: str) -> tuple[nn.Module, Any, TensorDataset]:
-    """Model, SGD with momentum, and data of random numbers: "wide", "resnet", "gpt", "tiny"."""
+    """Model, SGD with momentum, and data of random numbers: "wide", "resnet", "gpt", "tiny".
+
+    "adam": twelve layers, 201 MB of parameters, with Adam: 806 MB with state and gradients.
+    """
     torch.manual_seed(1)
-    if name == "wide":
-        model = wide()
+    if name in ("wide", "adam"):
+        model = wide(2 * DEPTH if name == "adam" else DEPTH)
         data = TensorDataset(torch.randn(512, WIDTH), torch.randint(WIDTH, (512,)))
     elif name == "resnet":
         model = resnet()
@@ -80,6 +83,8 @@ def make(name: str) -> tuple[nn.Module, Any, TensorDataset]:
         model = Transformer(192, 6)
         text = torch.randint(LETTERS, (512, TEXT + 1))
         data = TensorDataset(text[:, :-1].contiguous(), text[:, 1:].contiguous())
+    if name == "adam":
+        return model, torch.optim.Adam(model.parameters(), lr=1e-4), data
     return model, torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9), data
 
 
@@ -94,12 +99,18 @@ class Marks:
 
     def __init__(self, folder: str, name: str) -> None:
         self._file = Path(folder, f"{name}.marks").open("a", buffering=1, encoding="ascii")  # noqa: SIM115
-        self._gates = Path(folder)
+        self._gates, self._name = Path(folder), name
 
     def mark(self, step: int, size: int, samples: int = 0) -> None:
         """A step is done: workers, and samples of this one."""
         now, busy = time.monotonic(), time.process_time()
         self._file.write(f"{step} {now:.6f} {size} {samples} {busy:.6f}\n")
+
+    def peak(self) -> None:
+        """Write the most memory that this process has held, in bytes."""
+        lines = Path("/proc/self/status").read_text().splitlines()
+        held = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+        self._gates.joinpath(f"{self._name}.peak").write_text(str(1024 * int(held)))
 
     def gate(self, step: int, block: int) -> None:
         """After every `block` steps: wait until the benchmark lets the next block begin."""

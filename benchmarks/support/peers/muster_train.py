@@ -41,6 +41,7 @@ def main() -> None:
         model=model, optimizer=optimizer, loss=paced if each else losses, dataset=data,
         global_batch=options.batch, steps=options.steps, on_step=done,
     ).run()  # fmt: skip
+    marks.peak()
 
 
 main()

@@ -57,6 +57,8 @@ class UpOptions:
     """s."""
     engine_extra: tuple[tuple[str, str], ...] = ()
     """The engine's own options."""
+    learn_links: bool = True
+    """Whether decisions are made by what links have carried, or by the cluster file alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

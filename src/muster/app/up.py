@@ -77,6 +77,7 @@ def run(options: UpOptions, ready: Ready) -> None:
         options.data / "jobs",
         warning=_warning(options, loaded.cluster),
         submitters=submitters_of(options.run_as),
+        learn_links=options.learn_links,
     )
     try:
         with held(options.data):

@@ -79,6 +79,8 @@ class Site:
     """Called after each cycle, to ask for nodes or give some back."""
     blind: Callable[[], tuple[str, ...]] = tuple
     """The nodes with agents that do not see the daemon's files."""
+    learn_links: bool = True
+    """Whether decisions are made by what links have carried, or by the cluster file alone."""
 
 
 class RunningDaemon:
@@ -136,7 +138,8 @@ async def _attached(
     """Return a daemon that continues from this state, attached to the tasks in it."""
     latest = store.changes(None, limit=1)
     clock = RealClock(not_before=latest[-1].fact.at if latest else 0.0)
-    beliefs = Beliefs(state.view.cluster.node_devices())
+    cluster = state.view.cluster
+    beliefs = Beliefs(cluster.node_devices(), cluster, learn_links=site.learn_links)
     beliefs.restore(note for kind in KINDS for note in store.notes(kind, OBSERVATIONS))
     tasks: TaskServer[int] = TaskServer(
         lambda opening: messages.admit(opening),

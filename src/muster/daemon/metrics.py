@@ -24,6 +24,7 @@ from muster.model.cluster import Cluster, Node, NodeState, fragmentation
 from muster.model.decision import Decision, Kind
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
+from muster.perf.history.hops import NodeLink
 from muster.wire.records import NodeHealth
 
 UNDECIDED = "undecided"
@@ -146,14 +147,15 @@ class Metrics:
         view: View,
         entitlements: Entitlements,
         agents: Mapping[str, NodeHealth] | None = None,
+        links: Mapping[str, NodeLink] | None = None,
     ) -> None:
-        """Set the gauges from the view, and from what agents say of their nodes."""
+        """Set the gauges from the view, and from what agents and transfers say of nodes."""
         self._count_jobs(view)
         self._nodes.clear()
         for (engine, node_state), count in node_states(view.cluster).items():
             self._nodes.labels(engine, node_state).set(count)
         self._agents.set(len(agents or {}))
-        self._health.set(agents or {})
+        self._health.set(agents or {}, links or {})
         self._devices.clear()
         for (device_type, state), count in device_states(view.cluster).items():
             self._devices.labels(device_type, state).set(count)

@@ -7,6 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from muster.executors.health import unhealthy
+from muster.perf.history.hops import NodeLink
 from muster.wire.records import NodeHealth
 
 Reading = Callable[[NodeHealth], float | None]
@@ -38,6 +39,9 @@ READINGS: dict[str, tuple[str, Reading]] = {
 """What each gauge means, and where it is read; None: unknown, no sample."""
 
 
+LINK = "muster_node_link_bytes_per_second"
+
+
 class NodeGauges(Collector):
     """A gauge for each reading, a sample for each node whose agent is connected.
 
@@ -46,11 +50,12 @@ class NodeGauges(Collector):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._agents: Mapping[str, NodeHealth] = {}
+        self._links: Mapping[str, NodeLink] = {}
         registry.register(self)
 
-    def set(self, agents: Mapping[str, NodeHealth]) -> None:
-        """Take what the agents say; nodes without an agent have no samples."""
-        self._agents = agents
+    def set(self, agents: Mapping[str, NodeHealth], links: Mapping[str, NodeLink]) -> None:
+        """Take what the agents say and links have shown; the other nodes have no samples."""
+        self._agents, self._links = agents, links
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges, as the registry asks for them."""
@@ -62,3 +67,7 @@ class NodeGauges(Collector):
                 if value is not None:
                     gauge.add_metric([node], value)
             yield gauge
+        gauge = GaugeMetricFamily(LINK, "Bytes/s that a node's link has shown", labels=["node"])
+        for node, link in self._links.items():
+            gauge.add_metric([node], link.rate)
+        yield gauge

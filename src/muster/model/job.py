@@ -45,6 +45,11 @@ class RoleSpec:
     least: int
     most: int
 
+    @property
+    def optional(self) -> bool:
+        """Whether the job can do without: the planner decides how many it gets."""
+        return self.role is Role.SERVER and not self.gang
+
 
 @dataclass(frozen=True, slots=True)
 class StepProfile:
@@ -116,6 +121,9 @@ class Program:
     """Whether a task that may still run somewhere keeps its successor from starting."""
     finish_grace: float = 600.0
     """Seconds for what its script does after a training of the runtime."""
+    until: str = ""
+    """When a training of the runtime ends, where its script leaves it open (see `ending`); empty: only
+    the script says."""
 
 
 @dataclass(frozen=True, slots=True)

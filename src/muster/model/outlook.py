@@ -56,3 +56,7 @@ class Outlook:
     """Standard deviation of the logarithm of the time left: 0 is certain, 0.7 is a factor of two."""
     here: float | None = None
     """Work per s measured on its current placement, which may be a bad one."""
+    resize: float | None = None
+    """s without progress when it is resized live, as measured; None: its `pause`."""
+    start: float | None = None
+    """s without progress when it is started, again or for the first time; None: its `pause`."""

@@ -88,6 +88,8 @@ class ChosenPlan:
     runner_up: Sync | None = None
     runner_up_step: float | None = None
     """Predicted s of a step of the best plan that synchronises otherwise."""
+    plain: float = 0.0
+    """Predicted s of a step from the models alone, before corrections by what was measured."""
 
     def same_way(self, other: "ChosenPlan | None") -> bool:
         """Whether tasks would do the same under another plan, whatever its price."""

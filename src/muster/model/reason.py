@@ -24,9 +24,11 @@ class Code(StrEnum):
     MIGRATED = "migrated.makes_room"
     MIGRATED_POLICY = "migrated.policy"
     MIGRATED_DRAINED = "migrated.drained"
+    MIGRATED_APART = "migrated.apart"
     PREEMPTED = "preempted.reclaimed"
     PREEMPTED_POLICY = "preempted.policy"
     PREEMPTED_DRAINED = "preempted.drained"
+    STAFFED = "resized.servers"
     REPLANNED = "replanned.faster"
     CONTINUES = "running.continues"
     AT_MOST = "running.at_most"
@@ -47,6 +49,7 @@ class Code(StrEnum):
     WAITING_HELD = "waiting.held"
     WAITING_RESTART = "waiting.restart"
     RESTARTING = "running.restarting"
+    CONVERGED = "running.converged"
 
 
 SENTENCES: dict[Code, str] = {
@@ -62,9 +65,11 @@ SENTENCES: dict[Code, str] = {
     Code.MIGRATED: "moved to make room for a gang that did not fit its locality contract",
     Code.MIGRATED_POLICY: "the policy wants it on another device type",
     Code.MIGRATED_DRAINED: "moved to other devices: its node is draining and must be empty soon",
+    Code.MIGRATED_APART: "moved away from neighbours: they slowed each other down",
     Code.PREEMPTED: "borrowed devices reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
     Code.PREEMPTED_DRAINED: "its node is draining and must be empty soon, and nothing else is free",
+    Code.STAFFED: "another number of parameter servers makes its steps faster",
     Code.REPLANNED: "its tasks share the work otherwise: that saves more time than the change costs",
     Code.CONTINUES: "keeps running: no better size or placement found",
     Code.AT_MOST: "running with all it asked for",
@@ -84,6 +89,7 @@ SENTENCES: dict[Code, str] = {
     Code.WAITING_POLICY: "other jobs come first under the policy",
     Code.WAITING_HELD: "held by a user, until `muster release`",
     Code.WAITING_RESTART: "waits in the queue before it restarts, after losses in a row",
+    Code.CONVERGED: "its loss has stopped falling; it runs on until its own end or `muster stop`",
     Code.RESTARTING: "waits on its devices before it restarts, after a loss",
 }
 
@@ -146,6 +152,15 @@ class RequestChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Avoided:
+    """A neighbour that a job was placed apart from, and how much longer its steps would be there."""
+
+    name: str
+    number: int
+    slowed: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reason:
     """A code and its figures."""
 
@@ -168,3 +183,5 @@ class Reason:
     """What is to join before the job can start."""
     because: str = ""
     """The draining node that the job leaves, and why it is draining."""
+    avoided: Avoided | None = None
+    """The neighbour it would have got but for what was learnt."""

@@ -169,6 +169,16 @@ class RuntimeSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class ConvergenceSeen:
+    """The loss of the job has stopped falling. It goes on until its own end, or its user stops it."""
+
+    job: int
+    at: float
+    text: str
+    """The loss, and since when, in words."""
+
+
+@dataclass(frozen=True, slots=True)
 class StopAsked:
     """The user cancelled the job; it ends once its tasks are gone."""
 
@@ -240,6 +250,7 @@ TaskFact = (
     TaskOrdered
     | TaskEnded
     | RuntimeSeen
+    | ConvergenceSeen
     | StopAsked
     | RequeueAsked
     | RunBroken

@@ -12,6 +12,7 @@ from muster.model.placement import Placement, Slot
 from muster.model.plan import ChosenPlan
 from muster.model.pool import PoolTree
 from muster.model.profile import CapturedShape
+from muster.model.slowdowns import Slowdowns
 
 
 class Phase(StrEnum):
@@ -110,6 +111,27 @@ class View:
     knowledge: Any = None
     """Measurements of all jobs, as `perf.predict.Knowledge`; None: none. The same object as long as
     nothing has changed."""
+    slowdowns: Slowdowns = field(default_factory=Slowdowns)
+    """What is believed about neighbours."""
+    uplinks: Mapping[str, float] = field(default_factory=dict)
+    """Bytes/s of nodes whose link was learnt to differ from what the cluster file says."""
+
+    def start_pause(self, state: JobState) -> float:
+        """Return the s without progress that starting the job costs, and so stopping it."""
+        known = self.outlooks.get(state.number)
+        return state.job.pause if known is None or known.start is None else known.start
+
+    def resize_pause(self, state: JobState) -> float:
+        """Return the s without progress that changing its tasks costs: a start if it must restart."""
+        if state.job.restarts:
+            return self.start_pause(state)
+        known = self.outlooks.get(state.number)
+        return state.job.pause if known is None or known.resize is None else known.resize
+
+    def last_pause(self, state: JobState) -> float:
+        """Return the s without progress after its last change."""
+        first = state.generation == state.run
+        return self.start_pause(state) if first else self.resize_pause(state)
 
     def __post_init__(self) -> None:
         # Views stored before names were per user have them without the user.

@@ -20,7 +20,7 @@ from muster.perf.costs import Trips, price, step_seconds, trips
 from muster.perf.devices import rate_of_cores, rate_of_device
 from muster.perf.estimate import Answer, Estimate, Unknown, WhyUnknown
 from muster.perf.history.interference import Background, Interference, left
-from muster.perf.history.links import LinkEstimate, LinkHistory, learn
+from muster.perf.history.links import LinkEstimate, LinkHistory, learn, with_own_links
 from muster.perf.history.steps import Correction, StepHistory
 from muster.perf.memory import misfit, samples_of
 from muster.perf.overlap import BUCKET, pieces
@@ -78,10 +78,11 @@ class Predictor:
     def __init__(
         self, cluster: Cluster, knowledge: Knowledge | None = None, *, bucket: int = BUCKET
     ) -> None:
-        self.cluster = cluster
         self.knowledge = knowledge or Knowledge()
+        self.cluster = with_own_links(cluster, self.knowledge.links.nodes)
+        """As learnt: nodes whose links differ from their class have one of their own."""
         self._bucket = bucket
-        self.wiring = Wiring(cluster, self._latency)
+        self.wiring = Wiring(self.cluster, self._latency)
         self._links: dict[LinkClass, LinkEstimate | Unknown] = {}
         self._lines: dict[tuple[int, str, int], ComputeLine | Unknown] = {}
         self._timings: dict[tuple[object, ...], Timing | Unknown] = {}

@@ -1,5 +1,9 @@
 """Adaptive: spread while there is room for expected gangs, pack as it runs out (Xiao, section 4).
 
+Spread means where neighbours slow each other least, by what was learnt of them (`prices`), and of
+equally cheap places where least is left over. Room is kept only for gangs that no job would be moved
+for.
+
 The expectation is learnt from the queue: the most devices that multi-device gangs have asked for at
 once, halving every `HALF_LIFE`. Jobs are spread while the wholly free nodes could take that much, even
 after every waiting one-device job has broken one of them; else they are packed. Going back to spreading
@@ -9,9 +13,30 @@ takes whole nodes for one more of the largest gang, so that one start or end doe
 from dataclasses import dataclass
 from math import ceil
 
+from muster.model.choice import Choice, ChoiceTable
+from muster.model.placement import Placement
+from muster.place import fit
+from muster.place.board import Board
+from muster.place.request import Request
+
+GRAIN = 100
+"""Prices that differ by less than a hundredth of a device count as equal: no measurement is better."""
+
 HALF_LIFE = 3600.0
 """s. "A deep learning job often lasts for hours" (Xiao, section 3): demand of an hour ago is still a
 fair guess, that of yesterday is not."""
+
+
+def _rank(choice: Choice, free: int, _: int, price: float) -> fit.Rank:
+    return (choice.level, round(GRAIN * price), choice.distance, free)
+
+
+TASTE = fit.Taste(choose=ChoiceTable.pack, rank_node=_rank, tight=True, others=(ChoiceTable.spread,))
+
+
+def cheapest(board: Board, request: Request, price: fit.Price | None = None) -> Placement | None:
+    """Place where neighbours slow each other least; of equals, as pack does."""
+    return fit.place(board, request, TASTE, price)
 
 
 @dataclass(frozen=True, slots=True)

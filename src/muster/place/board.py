@@ -193,6 +193,21 @@ class Board:
             self.take(slots)
             self.version = version
 
+    @contextmanager
+    def hidden(self, names: Iterable[str]) -> Iterator[None]:
+        """Use nothing on these nodes inside the `with`; nothing else may change there meanwhile."""
+        nodes = [self.cluster.index[name] for name in names if name in self.cluster.index]
+        before = [(node, self.free[node], self.millicores[node], self.memory[node]) for node in nodes]
+        for node in nodes:
+            self._set_free(node, 0)
+            self.millicores[node] = self.memory[node] = -1
+        try:
+            yield
+        finally:
+            for node, free, millicores, memory in before:
+                self._set_free(node, free)
+                self.millicores[node], self.memory[node] = millicores, memory
+
     def withhold(self, slots: Iterable[Slot]) -> tuple[Withheld, ...]:
         """Set aside what is free of these slots; pass the answer to `restore`."""
         kept = []

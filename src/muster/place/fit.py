@@ -5,6 +5,8 @@ Levels are tried from narrow to wide up to the contract's. A `Taste` ranks the p
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +16,19 @@ from muster.model.job import Need
 from muster.model.placement import Placement
 from muster.model.plan import Part, Plan
 from muster.model.topology import MAX_DEVICES, Level, each_bit
-from muster.place.board import Board
+from muster.place.board import Board, Shelf
 from muster.place.draft import Choose, Draft
 from muster.place.jointly import jointly
 from muster.place.request import Request
 
 COMPARED = 8
 """Groups compared after the first with room, for one where cores allow fewer nodes."""
+LOOKED = 8
+"""Nodes of one shape whose tenants are looked at: more differ little, and each costs as much."""
+
+Price = Callable[[str, int], float]
+"""The price of a place, by node and the bits of devices there: see `prices`."""
+Rank = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +36,19 @@ class Taste:
     """How to choose devices in a node, rank nodes (smaller is better), and rank groups."""
 
     choose: Choose
-    rank_node: Callable[[Choice, int, int], tuple[int, ...]]
-    """By the choice in a node, its free devices and all its devices."""
+    rank_node: Callable[[Choice, int, int, float], Rank]
+    """By the choice in a node, its free devices, all its devices, and the price of the place."""
     tight: bool
     """Prefer the group, and the last node, with the least spare room; else the most."""
+    others: tuple[Choose, ...] = ()
+    """Further ways to choose devices in a node, compared where places have a price."""
 
 
-def place(board: Board, request: Request, taste: Taste) -> Placement | None:
+def place(board: Board, request: Request, taste: Taste, price: Price | None = None) -> Placement | None:
     """Place the request at the narrowest level that holds it, or return None."""
     if not request.plan.parts or board.free_devices(request.kinds) < request.plan.devices:
         return None
-    draft = _on_one_node(board, request, taste) or _over_nodes(board, request, taste)
+    draft = _on_one_node(board, request, taste, price) or _over_nodes(board, request, taste)
     return None if draft is None else draft.finish()
 
 
@@ -55,13 +65,12 @@ def fill(draft: Draft, part: Part, nodes: Iterable[int]) -> int:
     return left
 
 
-def _on_one_node(board: Board, request: Request, taste: Taste) -> Draft | None:
+def _on_one_node(board: Board, request: Request, taste: Taste, price: Price | None) -> Draft | None:
     plan = request.plan
-    node = (
-        _best_device_node(board, request, taste)
-        if plan.devices
-        else _best_cpu_node(board, plan, board.allowed(plan, request.kinds))
-    )
+    if plan.devices:
+        found = _best_place(board, request, taste, price)
+        return None if found is None else on_node(board, plan, found[0], lambda *_: found[1])
+    node = _best_cpu_node(board, plan, board.allowed(plan, request.kinds))
     return None if node is None else on_node(board, plan, node, taste.choose)
 
 
@@ -73,21 +82,43 @@ def on_node(board: Board, plan: Plan, node: int, choose: Choose) -> Draft:
     return draft
 
 
-def _best_device_node(board: Board, request: Request, taste: Taste) -> int | None:
-    ranked: list[tuple[tuple[int, ...], int, int]] = []
+def _best_place(
+    board: Board, request: Request, taste: Taste, price: Price | None
+) -> tuple[int, Choice] | None:
+    """Return the node and the devices there that rank first."""
+    ranked: list[tuple[Rank, int, Choice]] = []
+    devices = request.plan.devices
+    ways = (taste.choose, *(taste.others if price is not None else ()))
     for order, name in enumerate(request.kinds):
         shelf = board.shelves[name]
         for shape, members in shelf.by_shape.items():
-            free = shelf.sample[shape]
-            choice = taste.choose(shelf.table, free, request.plan.devices)
-            if choice and choice.level <= request.widest:
-                rank = (*taste.rank_node(choice, free.bit_count(), shelf.kind.devices), order)
-                ranked.append((rank, members & -members, members))
-    for _, _, members in sorted(ranked):
-        for node in each_bit(members):
-            if has_cores(board, node, request.plan):
-                return node
-    return None
+            choice = taste.choose(shelf.table, shelf.sample[shape], devices)
+            if choice is None or choice.level > request.widest:
+                continue
+            nodes = _with_cores(board, members, request.plan)
+            for node in islice(nodes, _looked(shelf, shape, price)):
+                free = board.free[node]
+                for each in dict.fromkeys(choose(shelf.table, free, devices) for choose in ways):
+                    if each is not None and each.level <= request.widest:
+                        cost = 0.0 if price is None else price(board.names[node], each.bits)
+                        rank = taste.rank_node(each, free.bit_count(), shelf.kind.devices, cost)
+                        ranked.append(((*rank, order), node, each))
+    best = min(ranked, key=itemgetter(0, 1), default=None)
+    return None if best is None else best[1:]
+
+
+def _with_cores(board: Board, members: int, plan: Plan) -> Iterator[int]:
+    """Yield the nodes that have the CPU cores and memory of a whole plan."""
+    millicores, memory = plan.millicores, plan.memory
+    for node in each_bit(members):
+        if board.millicores[node] >= millicores and board.memory[node] >= memory:
+            yield node
+
+
+def _looked(shelf: Shelf, shape: int, price: Price | None) -> int:
+    """Return how many nodes of a shape to look at: empty ones are all alike."""
+    empty = shelf.sample[shape] == shelf.kind.all_devices
+    return 1 if price is None or empty else LOOKED
 
 
 def has_cores(board: Board, node: int, plan: Plan) -> bool:

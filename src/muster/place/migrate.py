@@ -11,15 +11,16 @@ from muster.model.placement import Placement
 from muster.place.board import Board
 from muster.place.clear import Candidate, Clearing, cheapest_clearing
 from muster.place.pack import pack
-from muster.place.request import Request
+from muster.place.request import Request, Strategy
 
 
 @dataclass(frozen=True, slots=True)
 class Movable:
-    """A job that may be moved: what it holds, the cost, and its request elsewhere."""
+    """A job that may be moved: what it holds, the cost, its request elsewhere, and its strategy."""
 
     candidate: Candidate
     request: Request
+    place: Strategy = pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def _moves(board: Board, clearing: Clearing, by_job: dict[int, Movable]) -> tupl
     kept = board.withhold(clearing.placement.slots)
     moves: list[Move] = []
     for candidate in sorted(clearing.removed, key=lambda c: (-c.devices, c.job)):
-        placement = pack(board, by_job[candidate.job].request)
+        movable = by_job[candidate.job]
+        placement = movable.place(board, movable.request)
         if placement is None:
             break
         board.take(placement.slots)

@@ -11,13 +11,13 @@ from muster.place.board import Board
 from muster.place.request import Request
 
 
-def _rank(choice: Choice, free: int, _: int) -> tuple[int, ...]:
-    return (choice.distance, free)
+def _rank(choice: Choice, free: int, _: int, price: float) -> fit.Rank:
+    return (choice.distance, free, price)
 
 
 TASTE = fit.Taste(choose=ChoiceTable.pack, rank_node=_rank, tight=True)
 
 
-def pack(board: Board, request: Request) -> Placement | None:
-    """Place as close together as possible; of equals, with the least to spare."""
-    return fit.place(board, request, TASTE)
+def pack(board: Board, request: Request, price: fit.Price | None = None) -> Placement | None:
+    """Place as close together as possible; of equals, with the least to spare, then the cheapest."""
+    return fit.place(board, request, TASTE, price)

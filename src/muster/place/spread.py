@@ -11,13 +11,14 @@ from muster.place.board import Board
 from muster.place.request import Request
 
 
-def _rank(choice: Choice, free: int, devices: int) -> tuple[int, ...]:
-    return (choice.level, choice.neighbours, devices - free, -free)
+def _rank(choice: Choice, free: int, devices: int, price: float) -> fit.Rank:
+    return (choice.level, price, choice.neighbours, devices - free, -free)
 
 
 TASTE = fit.Taste(choose=ChoiceTable.spread, rank_node=_rank, tight=False)
 
 
-def spread(board: Board, request: Request) -> Placement | None:
-    """Place with the fewest neighbours on the same switch, then socket, then node."""
-    return fit.place(board, request, TASTE)
+def spread(board: Board, request: Request, price: fit.Price | None = None) -> Placement | None:
+    """Place where neighbours slow each other least; unpriced, with the fewest on the same switch,
+    then socket, then node."""
+    return fit.place(board, request, TASTE, price)

@@ -136,6 +136,10 @@ class Bid:
         self.type_held = type_held(view, state) if self.held else None
         self._here = outlook.here if _scattered(view, state, self.type_held) else None
         self._measured: tuple[Measured, ...] = ()
+        self.pause = view.resize_pause(state) if self.held else view.start_pause(state)
+        """s that a change costs it: a live resize while it runs, else a start."""
+        self.paused = view.last_pause(state)
+        """s that its last change cost it."""
         self.type = ""
         """The type it is dealt, with `workers`."""
         self.workers = 0
@@ -168,8 +172,8 @@ class Bid:
             at = curve.workers.index(held)
             return Offer((0, curve.devices[at]), (0.0, self.price * float(curve.rates[at])))
         rates, slowness = self._had(curve, device_type)
-        lasts = np.minimum(self.job.pause + self.left * slowness, horizon)
-        worth = self.price * rates * (1.0 - np.minimum(1.0, self.job.pause / lasts))
+        lasts = np.minimum(self.pause + self.left * slowness, horizon)
+        worth = self.price * rates * (1.0 - np.minimum(1.0, self.pause / lasts))
         values: list[float] = worth.tolist()
         if held is not None:
             at = curve.workers.index(held)
@@ -196,7 +200,7 @@ class Bid:
     def _settled(self, now: float) -> bool:
         """Whether the pause of its last change is over."""
         since = self.state.since
-        return since is None or now > since + self.job.pause
+        return since is None or now > since + self.paused
 
     def gets(self) -> Allocation:
         """Return its allocation. Changing only the batch costs nothing."""

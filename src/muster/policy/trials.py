@@ -79,7 +79,7 @@ class Trials:
     def _may(self, bid: Bid) -> bool:
         """Whether a trial would tell something, at little cost."""
         here = bid.outlook.here
-        enough = WORTH * (TRIED + 2 * bid.job.pause)
+        enough = WORTH * (TRIED + 2 * bid.pause)
         return _could(bid) and here is not None and here > 0.0 and bid.left / here > enough
 
     def _due(self, bid: Bid, found: Mapping[int, Trial]) -> float:
@@ -87,7 +87,7 @@ class Trials:
         trial = found.get(bid.number)
         if trial is None or not trial.failed:
             return self._enough(bid)
-        return trial.since + max(self.horizon, RARE * bid.job.pause) * 2.0 ** (trial.failed - 1)
+        return trial.since + max(self.horizon, RARE * bid.pause) * 2.0 ** (trial.failed - 1)
 
     def _goal(self, bid: Bid) -> int | None:
         """Return the most workers to lend it: twice what it has, if there is room."""
@@ -98,7 +98,7 @@ class Trials:
     def _enough(self, bid: Bid) -> float:
         """Return when it has been long enough where it is to be judged."""
         since = self.now if bid.state.since is None else bid.state.since
-        return since + bid.job.pause + TRIED
+        return since + bid.paused + TRIED
 
     def _again(self, bid: Bid, found: Mapping[int, Trial]) -> float:
         """Return when the job's trial ends, or could begin."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, nan
 
+from muster.ending import Ending, parse_ending
 from muster.runtime.errors import MusterError
 from muster.wire.messages import ROLES
 
@@ -46,6 +47,8 @@ class TaskSettings:
     """Whether the coordinator listens with TLS."""
     batch: str = ""
     """Limits of the global batch, "128..2048", instead of the script's own; empty: none."""
+    until: Ending | None = None
+    """When it ends, where the script does not say; None: it must."""
 
 
 def from_environment(environ: Mapping[str, str]) -> TaskSettings:
@@ -73,6 +76,7 @@ def from_environment(environ: Mapping[str, str]) -> TaskSettings:
         attempt=_count("MUSTER_ATTEMPT", environ.get("MUSTER_ATTEMPT") or "0"),
         encrypted=given.startswith(TLS),
         batch=_batch(environ.get("MUSTER_BATCH", "")),
+        until=_ending(environ.get("MUSTER_UNTIL", "")),
     )
 
 
@@ -89,6 +93,13 @@ def _coordinator(text: str) -> tuple[str, int] | None:
             f"MUSTER_COORDINATOR: {text!r} is not host:port; an IPv6 host goes in brackets, [::1]:80"
         )
     return bare, int(port)
+
+
+def _ending(text: str) -> Ending | None:
+    try:
+        return parse_ending(text) if text else None
+    except ValueError as problem:
+        raise BadSettingError(f"MUSTER_UNTIL: {problem}") from None
 
 
 def _count(name: str, text: str) -> int:

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook
+from muster.perf.learnt.changes import Change
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import StepReport
 from muster.sim.truth import Truth
@@ -14,6 +15,10 @@ class OutlookSource(Protocol):
 
     def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
         """Learn from a report of a running job with `done` work done."""
+        ...
+
+    def paused(self, job: Job, change: Change, seconds: float) -> None:
+        """Learn the s without progress that a change has cost a job."""
         ...
 
     def ended(self, job: Job, work: float) -> None:
@@ -29,6 +34,9 @@ class Oracle:
     """Returns the truth."""
 
     def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
+        """Nothing to learn."""
+
+    def paused(self, job: Job, change: Change, seconds: float) -> None:
         """Nothing to learn."""
 
     def ended(self, job: Job, work: float) -> None:

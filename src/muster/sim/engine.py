@@ -38,9 +38,11 @@ from muster.perf.learnt.learner import StepReport
 from muster.policy.base import Policy
 from muster.sim.admission import Admission
 from muster.sim.beliefs import Oracle, OutlookSource
+from muster.sim.crossings import Crossings, TrueLinks
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.executor import Pauses, VirtualClock, VirtualExecutor
 from muster.sim.life import Life
+from muster.sim.meetings import Meetings
 from muster.sim.truth import Arrival
 
 INTERVAL = 60.0
@@ -94,6 +96,10 @@ class Setting:
     """s after which the simulation stops."""
     explain: bool = False
     """Whether waiting jobs get full reasons, for people to read."""
+    true_links: TrueLinks = field(default_factory=dict)
+    """Links that carry less than the cluster file claims, by node."""
+    learn_links: bool = True
+    """Whether decisions are made by what links have carried."""
     whole: Cluster | None = None
     """All nodes that are ever there; None: those of the cluster, and later those that are added."""
 
@@ -123,6 +129,11 @@ class Engine:
         self.view = View(0, setting.cluster, setting.pools, {})
         self.admission = Admission(whole, setting.pools)
         self.beliefs = setting.beliefs()
+        self.crossings = Crossings(
+            setting.true_links, learns=setting.learn_links, seed=setting.seed, noise=setting.noise
+        )
+        self.executor.drag = self.crossings.drag
+        self.meetings = Meetings(self.executor, setting.seed, setting.noise)
         self.ended: list[tuple[Life, float]] = []
         """Jobs ended since this was last emptied, and when."""
         self.cycles = 0
@@ -259,9 +270,15 @@ class Engine:
     # Outlooks
 
     def _informed(self) -> View:
+        slowdowns = self.meetings.slowdowns(self.view)
+        if slowdowns is not self.view.slowdowns:
+            self.view = replace(self.view, slowdowns=slowdowns)
+        now = self.clock.now()
+        uplinks = self.crossings.uplinks(self.view.cluster, now)
+        if uplinks != self.view.uplinks:
+            self.view = replace(self.view, uplinks=uplinks)
         if not self.setting.policy.informed:
             return self.view
-        now = self.clock.now()
         return replace(self.view, outlooks={job: self._outlook(job, now) for job in self.view.jobs})
 
     def _outlook(self, job: int, now: float) -> Outlook:
@@ -271,7 +288,8 @@ class Engine:
 
     def _watch(self) -> None:
         """Pass on jobs' reports, once per pace, with measurement noise."""
-        if not self.setting.policy.informed:
+        self.meetings.watch(self.clock.now(), self.setting.watched)
+        if not self.setting.policy.informed and not self.setting.true_links:
             return
         now = self.clock.now()
         for life in self.executor.lives.values():
@@ -282,7 +300,16 @@ class Engine:
             if now < life.resumes + self.setting.watched(shown.step):
                 continue
             life.reported = life.version
-            self.beliefs.watch(life.job, life.crew, self._measured(life, shown), life.done)
+            self.crossings.watch(life, self.view.cluster, now)
+            if self.setting.policy.informed:
+                self._believe(life, shown)
+
+    def _believe(self, life: Life, shown: StepReport) -> None:
+        assert life.crew is not None
+        if life.changed is not None:
+            self.beliefs.paused(life.job, life.changed, life.resumes - life.since)
+            life.changed = None
+        self.beliefs.watch(life.job, life.crew, self._measured(life, shown), life.done)
 
     def _measured(self, life: Life, shown: StepReport) -> StepReport:
         random = Random(f"{self.setting.seed}/{life.job.name}/{life.shows}")
@@ -290,9 +317,10 @@ class Engine:
         noisy = [random.lognormvariate(0.0, self.setting.noise) for _ in range(3)]
         return replace(
             shown,
-            step=shown.step * noisy[0] * life.slowdown,
+            step=shown.step * noisy[0] * life.slowdown * life.drag,
             sync=None if shown.sync is None else shown.sync * noisy[1],
             noise=None if shown.noise is None else shown.noise * noisy[2],
+            slowed=self.meetings.slowed(life),
         )
 
 

@@ -1,7 +1,7 @@
 """An executor and a clock without machines: orders take effect after their time has passed."""
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -11,7 +11,9 @@ from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resiz
 from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.model.view import JobState
+from muster.perf.learnt.changes import Change
 from muster.perf.learnt.held import held_on
+from muster.place.neighbourhood import Neighbourhood
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.life import Life
 from muster.sim.result import Stint
@@ -103,9 +105,12 @@ class VirtualExecutor:
         self._at = 0.0
         """The moment being processed: behind the clock while events are collected late."""
         self._said: list[Event] = []
-        self._on: dict[str, dict[int, Life]] = {}
-        """Jobs by node; kept only if they disturb each other."""
+        self.neighbourhood = Neighbourhood(cluster) if cluster is not None else None
+        self.met: dict[int, float] = {}
+        """Jobs with other neighbours than before, and since when."""
         self.lives: dict[int, Life] = {}
+        self.drag: Callable[[Life], float] = lambda _: 1.0
+        """By how much slow links lengthen the steps of a job where it is."""
         self.stints: list[Stint] | None = None
         """Who held what; None: not recorded."""
 
@@ -191,6 +196,8 @@ class VirtualExecutor:
     def extend(self, cluster: Cluster) -> None:
         """Nodes were added."""
         self._cluster = cluster
+        if self.neighbourhood is not None:
+            self.neighbourhood.cluster = cluster
 
     def close(self) -> None:
         """Account for running jobs up to now."""
@@ -215,6 +222,7 @@ class VirtualExecutor:
         life.advance(now)
         if decision.kind is Kind.START:
             self._settle(life, decision, now + _of(self._pauses.start, life.job))
+            life.changed = Change.START
             self._said.append(Started(number, generation, now))
         elif decision.kind is Kind.PREEMPT:
             life.preemptions += 1
@@ -228,6 +236,7 @@ class VirtualExecutor:
             else:
                 life.resizes += 1
                 resumes = now + _of(self._pauses.resize, life.job)
+                life.changed = Change.RESIZE
             self._settle(life, decision, resumes)
             self._said.append(Resized(number, generation, now))
         else:
@@ -285,11 +294,10 @@ class VirtualExecutor:
 
     def _join(self, life: Life) -> None:
         """Add the job to its nodes; jobs it disturbs there get a new pace."""
-        life.since = self._at
-        if self._disturbance.any and life.placement is not None:
-            for node in life.placement.nodes():
-                self._on.setdefault(node, {})[life.job.number] = life
-            self._disturb(life)
+        life.since, life.drag = self._at, self.drag(life)
+        if self.neighbourhood is not None and life.placement is not None:
+            self.neighbourhood.put(life.job.number, life.placement)
+            self._disturb(life.job.number, self.neighbourhood.beside(life.job.number))
         self._schedule(life)
 
     def _leave(self, life: Life) -> None:
@@ -297,10 +305,10 @@ class VirtualExecutor:
         if life.placement is None:
             return
         self._note_stint(life, life.placement)
-        if self._disturbance.any:
-            for node in life.placement.nodes():
-                self._on[node].pop(life.job.number)
-            self._disturb(life)
+        if self.neighbourhood is not None:
+            others = self.neighbourhood.beside(life.job.number)
+            self.neighbourhood.put(life.job.number, None)
+            self._disturb(life.job.number, others)
 
     def _note_stint(self, life: Life, placement: Placement) -> None:
         if self.stints is not None and self._at > life.since:
@@ -308,25 +316,21 @@ class VirtualExecutor:
             name, begin, end = life.job.name, life.since, self._at
             self.stints += [Stint(name, node, bits, begin, end) for node, bits in held if bits]
 
-    def _disturb(self, life: Life) -> None:
-        """Recompute the slowdown of all jobs on the job's nodes."""
-        for other in self._neighbours(life):
-            assert self._cluster is not None
-            slowdown = self._disturbance.slowdown(other, self._neighbours(other), self._cluster)
-            if other.slowdown != slowdown:
-                other.advance(self._at)
-                other.slowdown = slowdown
-                other.version += 1
-                if other is not life:
-                    self._schedule(other)
-
-    def _neighbours(self, life: Life) -> list[Life]:
-        """Return the jobs on this one's nodes, itself included while it is there."""
-        assert life.placement is not None
-        found: dict[int, Life] = {}
-        for node in sorted(life.placement.nodes()):
-            found.update(self._on.get(node, {}))
-        return list(found.values())
+    def _disturb(self, number: int, others: Iterable[int]) -> None:
+        """Recompute the slowdown of a job that came or went, and of its neighbours."""
+        assert self.neighbourhood is not None
+        for each in (number, *others):
+            self.met[each] = self._at
+            slowdown = 1.0
+            if self._disturbance.any:
+                slowdown = self._disturbance.slowdown(self.neighbourhood.beside(each).values())
+            life = self.lives.get(each)
+            if life is not None and life.slowdown != slowdown:
+                life.advance(self._at)
+                life.slowdown = slowdown
+                life.version += 1
+                if each != number:
+                    self._schedule(life)
 
 
 def _of(pause: float | None, job: Job) -> float:

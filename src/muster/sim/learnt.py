@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.perf.learnt.batches import BatchRange
+from muster.perf.learnt.changes import Change
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
 from muster.sim.truth import Truth
@@ -26,6 +27,10 @@ class Learnt:
     def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
         """Learn from a report of a running job with `done` work done."""
         self._learner.watch(job, crew, shown, done)
+
+    def paused(self, job: Job, change: Change, seconds: float) -> None:
+        """Learn the s without progress that a change has cost a job."""
+        self._learner.paused(job, change, seconds)
 
     def ended(self, job: Job, work: float) -> None:
         """Learn the total work of an ended job."""

@@ -5,6 +5,7 @@ from math import inf
 
 from muster.model.job import Job
 from muster.model.placement import Placement
+from muster.perf.learnt.changes import Change
 from muster.perf.learnt.held import Held
 from muster.sim.truth import JobPace, Truth
 
@@ -51,13 +52,17 @@ class Life:
     """When it last stopped."""
     since: float = 0.0
     """When it got its current devices."""
+    changed: Change | None = None
+    """What gave it its current crew, until it has told what that cost."""
     shows: int = 0
     """Reports so far: each has its own error."""
+    drag: float = 1.0
+    """Factor by which slow links lengthen its steps; 1: none."""
 
     @property
     def rate(self) -> float:
         """Current work per s, without pauses."""
-        return self.pace.rate / self.slowdown
+        return self.pace.rate / (self.slowdown * self.drag)
 
     @property
     def is_leaving(self) -> bool:

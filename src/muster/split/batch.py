@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from math import floor, inf
 from typing import Protocol
 
+NUDGE = 1e-9
+"""Part of a time by which it is moved on where the next sample is done at once."""
+
 
 class Line(Protocol):
     """Seconds of a device for a batch: `fixed` s + `per_sample` s/sample x batch; hashable."""
@@ -54,10 +57,11 @@ def shares(bearers: Sequence[Bearer], batch: int) -> tuple[int, ...] | None:
     parts = [bearer.samples_by(time) * bearer.devices for bearer in bearers]
     spare = sum(parts) - batch
     # Those that would finish last give back the excess: nobody then finishes later.
-    for i in sorted(range(len(parts)), key=lambda i: -_finished(bearers[i], parts[i])):
-        given = min(spare, parts[i], max(bearers[i].devices, spare - sum(parts) + parts[i]))
-        parts[i] -= given
-        spare -= given
+    while spare > 0:
+        for i in sorted(range(len(parts)), key=lambda i: -_finished(bearers[i], parts[i])):
+            given = min(spare, parts[i], max(bearers[i].devices, spare - sum(parts) + parts[i]))
+            parts[i] -= given
+            spare -= given
     return tuple(parts)
 
 
@@ -73,11 +77,15 @@ def finish(bearers: Sequence[Bearer], batch: int) -> float:
 def finish_alike(bearers: Sequence[Bearer], batch: int) -> float:
     """The same, with identical devices already merged."""
     time = _together(bearers, batch)
+    nudge = NUDGE * max(time, NUDGE)
     while time < inf:
         done = [bearer.samples_by(time) for bearer in bearers]
         if sum(each * b.devices for each, b in zip(done, bearers, strict=True)) >= batch:
             break
-        time = min(b.next_after(each) for each, b in zip(done, bearers, strict=True))
+        then = min(b.next_after(each) for each, b in zip(done, bearers, strict=True))
+        if then <= time:  # a sample that takes no time, or less than the clock tells apart
+            then, nudge = time + nudge, 2 * nudge
+        time = then
     return time
 
 

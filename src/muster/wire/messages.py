@@ -161,6 +161,10 @@ class Captured:
     """Samples of one step over all workers; 0: unknown."""
     largest: int = 0
     """The most that a step may have, if the batch is free; 0: it stays as it is."""
+    until: str = ""
+    """What ends it, if that is its loss: an ending as `ending.parse_ending` reads it, or words."""
+    most: int = 0
+    """Steps after which it ends whatever its loss; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +199,19 @@ class StepDone:
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """Bytes sent over a link, and the seconds they took."""
+    """Bytes sent to another host, and the seconds they were under way."""
 
     task: str
     formation: int
     link: str
-    """"ring" for a collective, else the name of the other task."""
+    """A task on the other host; "ring", of a collective, by tasks of older versions."""
     bytes: int
+    """0: only small messages, which tell the latency alone."""
     seconds: float
+    latency: float = 0.0
+    """Seconds one way; 0: by tasks of older versions, whose `seconds` include waiting for peers."""
+    beside: int = 0
+    """Bytes to further hosts in the same seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,21 @@ class JobRecord:
     error: str | None = None
     """Why it failed, with the end of the log."""
     exit_code: int | None = None
+    slowed: float | None = None
+    """By how much its steps are longer beside its worst neighbour (0.1: a tenth)."""
+    beside: int | None = None
+    """The number of that neighbour."""
+    finish_low: float | None = None
+    finish_high: float | None = None
+    """The 80 % interval of the predicted finish."""
+    until: str = ""
+    """What ends it, if that is its loss: "loss < 0.1", "converged 0.5% for 3 epochs"."""
+    epochs_left: tuple[float, float, float] | None = None
+    """Predicted from its losses: the mean, and the ends of the 80 % interval."""
+    noticed: str = ""
+    """What stands out in its losses, or why they predict nothing."""
+    converged: str = ""
+    """That its loss has stopped falling; empty: it has not."""
     batch: int | None = None
     """Samples of a step over all workers, if they may change."""
     batch_limits: str | None = None
@@ -318,6 +333,24 @@ class NodeRecord:
     """Whether its devices are made of CPU cores."""
     tasks: tuple["NodeTaskRecord", ...] = ()
     """Tasks that run on it, of jobs that the reader may see; only where one node is asked for."""
+    uplink: "UplinkRecord | None" = None
+    """Its link to the network; None: said by a daemon of an older version."""
+
+
+@dataclass(frozen=True, slots=True)
+class UplinkRecord:
+    """A node's link: what the cluster file or its agent claims, and what transfers have shown."""
+
+    claimed: float
+    """Bytes/s."""
+    learnt: float | None = None
+    """Bytes/s believed now; None: nothing was measured."""
+    reports: int = 0
+    """Latest measurements it rests on."""
+    at: float | None = None
+    """When the last of them came."""
+    odd: bool = False
+    """Whether it differs from others of its kind: jobs over several nodes are laid out by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from torch.utils.data import TensorDataset
 
 import muster
 
-SAMPLES, INPUTS = 16, 4
+SAMPLES = 16
 LAST, SLOWER = 0.7, 20
 """From which part on it is so much slower: a test that is held up does not find the training over."""
 
@@ -30,6 +30,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--pace", type=float, default=0.006, help="seconds that a sample takes")
     parser.add_argument("--record", default="steps.jsonl", help="a line for each step of each worker")
     parser.add_argument("--release", default="go", help="a file that ends the pace")
+    parser.add_argument("--inputs", type=int, default=4, help="parameters, which workers synchronise")
     return parser.parse_args()
 
 
@@ -59,9 +60,9 @@ def main() -> None:
     """Train as told."""
     asked = parse()
     torch.manual_seed(0)
-    inputs = torch.randn(SAMPLES, INPUTS)
-    data = TensorDataset(inputs, inputs @ torch.arange(1.0, INPUTS + 1.0).reshape(-1, 1))
-    model = nn.Linear(INPUTS, 1)
+    inputs = torch.randn(SAMPLES, asked.inputs)
+    data = TensorDataset(inputs, inputs[:, :4] @ torch.arange(1.0, 5.0).reshape(-1, 1))
+    model = nn.Linear(asked.inputs, 1)
     place = {"step": 0}
     recorder = Recorder(asked.record)
 
@@ -77,7 +78,7 @@ def main() -> None:
 
     muster.Training(
         model=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.001),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.004 / asked.inputs),
         loss=losses,
         dataset=data,
         global_batch=SAMPLES,

@@ -98,6 +98,20 @@ def late_schedule() -> Made:
     return Made([(model, optimizer)], samples(), step)
 
 
+def by_hand(top: bool) -> Made:
+    """A rate that the loop itself multiplies, before its step or after it."""
+    model = net(8, 16, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+    def cool(_: Any) -> None:
+        for group in optimizer.param_groups:
+            group["lr"] *= 0.99
+
+    if top:
+        return Made([(model, optimizer)], samples(), stepping(model, optimizer, lambda _: None, cool))
+    return Made([(model, optimizer)], samples(), stepping(model, optimizer, cool))
+
+
 def plateau() -> Made:
     """A schedule that looks at a number, at the top of the loop."""
     model = net(8, 16, 1)
@@ -230,6 +244,8 @@ OWN: dict[str, Callable[[], Made]] = {
     "average": average,
     "schedules": schedules,
     "late_schedule": late_schedule,
+    "by_hand_before": lambda: by_hand(top=True),
+    "by_hand_after": lambda: by_hand(top=False),
     "plateau": plateau,
     "scaler": scaler,
     "listed": listed,

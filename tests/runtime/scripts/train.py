@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import muster
+from muster.runtime.members.membership import Membership
 from muster.runtime.state import transfer
 from tests.runtime.scripts import tasks
 
@@ -28,6 +30,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--slow", default="", help="task=seconds,...: of 100 samples")
     parser.add_argument("--slow-state", type=float, default=0.0, help="seconds to send a tensor")
     parser.add_argument("--hang", default="", help="once the file RELEASE.TASK is there, sleep so long")
+    parser.add_argument("--dies-going-on", default="", help="task that ends when others have left")
     parser.add_argument("--checkpoint")
     return parser.parse_args()
 
@@ -44,6 +47,12 @@ def send_slowly(seconds: float) -> None:
     names["send_tensor"] = slow
 
 
+def die_going_on(task: str) -> None:
+    """Kill a task when it enters a formation that others have left."""
+    if os.environ.get("MUSTER_TASK") == task:
+        Membership._go_on = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+
+
 def main() -> None:
     """Train as told and write the final parameters."""
     options = parse()
@@ -51,6 +60,7 @@ def main() -> None:
     slow = dict(part.split("=") for part in options.slow.split(",") if part)
     if options.slow_state:
         send_slowly(options.slow_state)
+    die_going_on(options.dies_going_on)
 
     task = os.environ.get("MUSTER_TASK", "")
     each = float(slow.get(task, 0.0)) / 100

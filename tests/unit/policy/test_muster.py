@@ -120,6 +120,27 @@ def test_a_small_gain_is_not_worth_a_pause_within_the_horizon() -> None:
     assert counts(ask(view, {"a": Outlook(1e6, nearly)}, policy=Muster(horizon=3_000.0))) == {"a": 8}
 
 
+def test_a_resize_and_a_start_have_prices_of_their_own() -> None:
+    # The gain of 3 % again: a job measured to be resized in 50 ms takes it, though a start takes 60 s.
+    nearly = Table((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 7.2))
+    state = on(job("a", pause=30.0), *each_device("n0", 7))
+    measured = Outlook(1e6, nearly, resize=0.05, start=60.0)
+    assert counts(ask(builders.view(EIGHT, [state]), {"a": measured})) == {"a": 8}
+    # One that must restart to change its tasks pays the start.
+    rigid = on(job("a", pause=30.0, restarts=True), *each_device("n0", 7))
+    assert counts(ask(builders.view(EIGHT, [rigid]), {"a": measured})) == {"a": 7}
+
+
+def test_a_job_that_takes_long_to_start_does_not_displace_what_runs() -> None:
+    # 80 of work on 8 devices take 10 s; a start of a minute is not worth the other's devices.
+    long = on(job("long"), *each_device("n0", 8))
+    view = builders.view(EIGHT, [long, job("short")])
+    quick = {"long": Outlook(1e5, LINEAR), "short": Outlook(80.0, LINEAR, start=0.5)}
+    assert counts(ask(view, quick))["short"] > 0
+    slow = {"long": Outlook(1e5, LINEAR), "short": Outlook(80.0, LINEAR, start=600.0)}
+    assert counts(ask(view, slow))["short"] == 0
+
+
 def test_a_job_makes_way_only_if_that_pays_for_both_pauses() -> None:
     # The short job has 10 s of work on 8 devices. To give it 4 of the long one's costs the long one
     # its pause too: (price 1/8) * 4 * 30 / 600 and 4 of its devices.

@@ -74,3 +74,11 @@ def test_the_rest_of_full_devices_is_shared_by_the_others() -> None:
     # The first is full with 10; the other two do 500 each.
     assert shares([bearer(1, most=10), bearer(2), bearer(2)], 1010) == (10, 500, 500)
     assert finish([bearer(1, most=10), bearer(2), bearer(2)], 1010) == pytest.approx(1000)
+
+
+@pytest.mark.parametrize("each", [0.0, 1e-15, 1e-12])
+def test_samples_that_take_no_time_are_shared_out_nevertheless(each: float) -> None:
+    """All the time goes into what does not depend on the batch: as measured of tiny models."""
+    parts = shares([bearer(each, fixed=0.05), bearer(each, fixed=0.05), bearer(each, fixed=0.07)], 24)
+    assert parts is not None
+    assert sum(parts) == 24

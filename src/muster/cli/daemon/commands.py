@@ -50,6 +50,14 @@ def up(
     interval: Annotated[
         str, option(OPERATION, "Longest time between two scheduling cycles.", metavar="TIME")
     ] = "60s",
+    learn_links: Annotated[
+        bool,
+        option(
+            OPERATION,
+            "Decide by what links have carried; else by the cluster file alone.",
+            "--learn-links/--no-learn-links",
+        ),
+    ] = True,
     log_format: Annotated[Output, option(OPERATION, "Format of the daemon's log.")] = "text",
     log_level: Annotated[LogLevel, option(OPERATION, "Least severe lines to log.")] = "info",
     detach: Annotated[bool, option(OPERATION, "Run in the background.", "--detach", "-d")] = False,
@@ -205,6 +213,7 @@ def up(
         engine_nodes=nodes,
         engine_time=None if time is None else positive("--time", time),
         engine_extra=engine_extra(engine_option or ()),
+        learn_links=learn_links,
     )
     raise typer.Exit(run_up(options, detach=detach))
 

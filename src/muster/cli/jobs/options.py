@@ -46,7 +46,10 @@ class RunRequest:
     memory: Annotated[
         str | None, option(REQUEST, "Memory of each worker: 16GB. (default: 0B)", metavar="SIZE")
     ] = None
-    servers: Annotated[int | None, option(REQUEST, "Parameter servers.", min=1, metavar="N")] = None
+    servers: Annotated[
+        str | None,
+        option(REQUEST, "Parameter servers, or a range: 0..4 lets the planner decide.", metavar="N"),
+    ] = None
     name: Annotated[
         str | None, option(REQUEST, "Name of the job. (default: the script's)", metavar="NAME")
     ] = None
@@ -116,6 +119,16 @@ class RunRequest:
             "name, or a path with a /.",
             "--resume-from",
             metavar="JOB|PATH",
+        ),
+    ] = None
+
+    until: Annotated[
+        str | None,
+        option(
+            REQUEST,
+            "End a training of the runtime by its loss, if its script does not: `converged 0.5%`, "
+            "`loss < 0.1`, or both joined by `or`.",
+            metavar="CONDITION",
         ),
     ] = None
 

@@ -124,6 +124,7 @@ def _given(request: RunRequest) -> dict[str, Any]:
         "checkpoint": _checkpoint(request.checkpoint),
         "elastic": request.elastic,
         "time": request.time,
+        "until": request.until,
         "batch": request.batch,
         "resume_from": _resume_from(request.resume_from),
     }
@@ -163,7 +164,7 @@ def _resume_from(text: str | None) -> str | None:
     return str(path)
 
 
-def _with_servers(record: dict[str, Any], servers: int) -> dict[str, Any]:
+def _with_servers(record: dict[str, Any], servers: str) -> dict[str, Any]:
     """Return roles: workers as `--devices` or the file has them, and parameter servers."""
     if "roles" in record:
         raise InputError.at("--servers", "conflicts with the file's roles; set roles.server there")
@@ -174,7 +175,7 @@ def _with_servers(record: dict[str, Any], servers: int) -> dict[str, Any]:
         field: record.pop(field) for field in ("gang", "cores", "memory") if field in record
     }
     worker = {"count": text.rpartition(":")[2], "devices": each, **moved}
-    return {"roles": {"worker": worker, "server": {"count": str(servers), "cores": SERVER_CORES}}}
+    return {"roles": {"worker": worker, "server": {"count": servers, "cores": SERVER_CORES}}}
 
 
 def _environment(

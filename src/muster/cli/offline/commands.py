@@ -89,7 +89,13 @@ def plan(
 
 @offline.command(rich_help_panel=OFFLINE)
 def forecast(
-    losses: Annotated[Path, typer.Argument(help="CSV file with the columns epoch and loss.")],
+    losses: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB|FILE",
+            help="A job, or a CSV file with the columns epoch and loss.",
+        ),
+    ],
     decrease: Annotated[
         str, option(None, "Converged when epochs lower the loss by less than this part of the largest.")
     ] = "1%",
@@ -101,18 +107,34 @@ def forecast(
 ) -> None:
     """Predict how many epochs a training has left, with an interval, from its losses so far.
 
-    Losses that do not follow the curve (a drop of the learning rate, a plateau, NaN) are reported;
-    with too few points the answer is `unknown`, never a guess. See docs/explanation/convergence.md.
+    Of a job, until the end that it has itself (`until`). Losses that do not follow the curve (a drop
+    of the learning rate, a plateau, NaN) are reported; with too few points the answer is
+    `unknown`, never a guess. See docs/explanation/convergence.md.
 
-    Example: muster forecast examples/training/curves/cnn-digits-adam.csv --decrease 0.5%
+    Examples:
+      muster forecast 12
+      muster forecast examples/training/curves/cnn-digits-adam.csv --decrease 0.5%
     """
+    if not ("/" in losses or losses.endswith(".csv") or Path(losses).is_file()):
+        _forecast_job(losses, as_json=output == "json")
+        return
     from muster.cli.offline.forecast import run_forecast
     from muster.cli.parse import parsed
     from muster.files.source.quantity import parse_percentage
 
     share = parsed("--decrease", decrease, parse_percentage)
     as_json = output == "json"
-    typer.echo(run_forecast(losses, decrease=share, epochs=epochs, total=total, as_json=as_json))
+    typer.echo(run_forecast(Path(losses), decrease=share, epochs=epochs, total=total, as_json=as_json))
+
+
+def _forecast_job(which: str, *, as_json: bool) -> None:
+    import time
+
+    from muster.cli.connect import daemon
+    from muster.cli.offline.forecast import job_forecast
+
+    with daemon() as client:
+        typer.echo(job_forecast(client.job(which).job, time.time(), as_json=as_json))
 
 
 @offline.command(rich_help_panel=OFFLINE)

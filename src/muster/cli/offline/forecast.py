@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from muster.cli.render.words import when
 from muster.files.errors import InputError
 from muster.files.loss_file import load_losses
 from muster.perf.epochs.convergence import FixedEpochs, Remaining, Target, remaining
 from muster.perf.epochs.loss_curve import LossCurve, LossPoint
 from muster.perf.estimate import BadMeasurementError, Unknown
+from muster.wire.records import OVER, JobRecord
 
 
 def run_forecast(path: Path, *, decrease: float, epochs: int, total: int | None, as_json: bool) -> str:
@@ -25,6 +27,37 @@ def run_forecast(path: Path, *, decrease: float, epochs: int, total: int | None,
     if as_json:
         return json.dumps(_as_data(found), indent=2)
     return _text(path, points, found)
+
+
+def job_forecast(job: JobRecord, now: float, *, as_json: bool) -> str:
+    """Return when a live job's losses end it, as text or JSON."""
+    if as_json:
+        names = ("until", "epoch", "loss", "epochs_left", "noticed", "converged")
+        return json.dumps({name: getattr(job, name) for name in (*names, *_TIMES)}, indent=2)
+    loss = "no losses" if job.loss is None else f"loss {job.loss:.4g} in epoch {job.epoch}"
+    lines = [f"{job.name} ({job.number}): {job.status}, {loss}", ""]
+    lines.append(f"  ends by    {job.until or 'its own epochs or steps, not its loss'}")
+    if job.epochs_left is not None:
+        mean, low, high = job.epochs_left
+        lines.append(f"  left       {mean:.0f} epochs ({low:.0f} to {high:.0f}, 80% interval)")
+    elif job.until and job.status not in OVER:
+        lines.append(f"  left       unknown: {job.noticed or 'no whole epoch so far'}")
+    if job.predicted_finish is not None:
+        lines.append(f"  finish     {_finish(job, now)}")
+    if job.epochs_left is not None and job.noticed:
+        lines.append(f"  noticed    {job.noticed}")
+    if job.converged:
+        lines.append(f"  converged  {job.converged}")
+    return "\n".join(lines)
+
+
+_TIMES = ("predicted_finish", "finish_low", "finish_high")
+
+
+def _finish(job: JobRecord, now: float) -> str:
+    times = (getattr(job, name) for name in _TIMES)
+    mean, low, high = (when(max(at or now, now), now) for at in times)
+    return f"{mean} ({low} to {high}, 80% interval)"
 
 
 def _text(path: Path, points: list[LossPoint], found: Remaining | Unknown) -> str:

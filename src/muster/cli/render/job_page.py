@@ -24,6 +24,8 @@ from muster.wire.records import (
     workers_asked,
 )
 
+WORTH = 0.2
+"""Width of a finish's interval, over the time left, from which it is shown."""
 LAST = 12
 """Changes and predictions shown unless all are requested: the last changes, and predictions spread
 from the first to the last."""
@@ -59,11 +61,19 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     if detail.plan is not None:
         yield "plan", _plan(detail.plan)
     yield "progress", _progress(job)
+    if job.slowed is not None:
+        yield "slowed", f"by {job.slowed:.0%} beside job {job.beside}"
     if job.batch is not None:
         yield "batch", _batch(job)
     curve = sparkline([value for _, value in detail.losses])
     if curve:
         yield "loss", f"{curve}  {detail.losses[0][1]:.4g} to {detail.losses[-1][1]:.4g}"
+    if job.until:
+        yield "ends by", job.until + _epochs_left(job)
+    if job.noticed:
+        yield "noticed", job.noticed
+    if job.converged:
+        yield "converged", job.converged
     yield "submitted", f"{moment(job.submitted)}, {when(job.submitted, now)}{_waited(job, now)}"
     yield "finish", _finish(job, now)
     changes = f"{counted(job.resizes, 'resize')}, {counted(job.preemptions, 'preemption')}"
@@ -152,7 +162,24 @@ def _finish(job: JobRecord, now: float) -> str:
             text += f"; first predicted after {clock(first - job.submitted)} ({error:+.0%})"
         return text
     expected = job.predicted_finish
-    return "unknown" if expected is None else f"expected {moment(expected)}, {finish(job, now)}"
+    if expected is None:
+        return "unknown"
+    return f"expected {moment(expected)}, {finish(job, now)}{_span(job, now)}"
+
+
+def _span(job: JobRecord, now: float) -> str:
+    """The 80 % interval of the finish, where it is wide enough to be worth a line."""
+    low, high, expected = job.finish_low, job.finish_high, job.predicted_finish
+    if low is None or high is None or expected is None or high - low < WORTH * (expected - now):
+        return ""
+    return f" ({when(max(low, now), now)} to {when(high, now)}, 80% interval)"
+
+
+def _epochs_left(job: JobRecord) -> str:
+    if job.epochs_left is None:
+        return ""
+    mean, low, high = job.epochs_left
+    return f": {mean:.0f} epochs left ({low:.0f} to {high:.0f}, 80% interval)"
 
 
 def first_error(job: JobRecord) -> float | None:

@@ -6,7 +6,7 @@ from muster.cli.render.node_table import health_word, leaving_lines
 from muster.cli.render.table import table
 from muster.cli.render.terminal import bold, painted
 from muster.cli.render.words import clock, counted, size, when
-from muster.wire.records import NodeHealth, NodeRecord
+from muster.wire.records import NodeHealth, NodeRecord, UplinkRecord
 
 
 def node_page(node: NodeRecord, now: float) -> str:
@@ -31,6 +31,8 @@ def _facts(node: NodeRecord, now: float) -> Iterator[tuple[str, str]]:
     yield "free", f"{node.free} of {node.devices}  {node.bitmap}".rstrip()
     yield "counts as", f"{node.configuration} in rack {node.rack}, domain {node.domain}"
     yield from _agent(node)
+    if node.uplink is not None:
+        yield "network", _network(node.uplink, now)
     if node.labels:
         yield "labels", ", ".join(f"{key}={value}" for key, value in sorted(node.labels.items()))
     if node.health is not None:
@@ -49,6 +51,15 @@ def _agent(node: NodeRecord) -> Iterator[tuple[str, str]]:
     ports = f", ports {node.ports[0]}-{node.ports[1]}" if node.ports else ""
     yield "address", f"{node.address or '-'}{interface}{ports}"
     yield "tasks as", node.user or "their submitters"
+
+
+def _network(uplink: UplinkRecord, now: float) -> str:
+    claimed = f"{size(round(uplink.claimed))}/s claimed"
+    if uplink.learnt is None:
+        return f"{claimed}, not measured"
+    rests = f"{counted(uplink.reports, 'measurement')}, last {when(uplink.at, now)}"
+    avoided = "; jobs over several nodes are laid out by this" if uplink.odd else ""
+    return f"{claimed}, {size(round(uplink.learnt))}/s measured ({rests}){avoided}"
 
 
 def _health(health: NodeHealth) -> Iterator[tuple[str, str]]:

@@ -43,6 +43,7 @@ _COLUMNS = (
     _Column("TEMP", lambda node, _: temperature(node), False, _is_measured, wide=True),
     _Column("LOAD", lambda node, _: _load(node), False, _is_measured, wide=True),
     _Column("DISK FREE", lambda node, _: _disk(node), False, _is_measured, wide=True),
+    _Column("NETWORK", lambda node, _: _network(node), False, lambda n: _is_odd(n)),
     _Column("CORES", lambda node, _: f"{node.cores:g}", wide=True),
     _Column("MEMORY", lambda node, _: f"{node.memory / 1e9:,.0f} GB", wide=True),
     _Column("JOBS", lambda node, _: ",".join(node.jobs) or "-", left=True),
@@ -61,6 +62,18 @@ def node_table(nodes: Sequence[NodeRecord], *, wide: bool = False) -> str:
     rows = [tuple(column.cell(node, now) for column in shown) for node in nodes]
     left = tuple(place for place, column in enumerate(shown) if column.left)
     return table(tuple(column.heading for column in shown), rows, left=left)
+
+
+def _is_odd(node: NodeRecord) -> bool:
+    return node.uplink is not None and node.uplink.odd
+
+
+def _network(node: NodeRecord) -> str:
+    """Return the measured speed of a node's link, with what is claimed of it if that differs."""
+    if node.uplink is None or node.uplink.learnt is None:
+        return "-"
+    claimed = f" of {size(round(node.uplink.claimed))}/s" if node.uplink.odd else ""
+    return f"{size(round(node.uplink.learnt))}/s{claimed}"
 
 
 def health_word(node: NodeRecord) -> str:

@@ -106,6 +106,16 @@ class Asked:
         str | None,
         option(WORLD, "Slowdown by neighbours: 0.1 (network), or switch=0.3,node=0.1.", metavar="PART"),
     ] = None
+    true_links: Annotated[
+        str | None,
+        option(
+            WORLD, "Parts of their claimed bandwidth that links carry: n3=0.1,n7=0.5.", metavar="PARTS"
+        ),
+    ] = None
+    learn_links: Annotated[
+        bool,
+        option(WORLD, "Decide by what links have carried.", "--learn-links/--no-learn-links"),
+    ] = True
     failures: Annotated[
         str | None,
         option(WORLD, "Random node failures, by their means: mtbf=30d,repair=2h.", metavar="TIMES"),

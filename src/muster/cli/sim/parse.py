@@ -44,6 +44,8 @@ def configuration_of(asked: Asked, policy: str, seed: int) -> Configuration:
         migrate=asked.migrate,
         interference=_optional("--interference", asked.interference, _disturbance) or UNDISTURBED,
         failures=_optional("--failures", asked.failures, _failures),
+        true_links=_optional("--true-links", asked.true_links, _links) or (),
+        learn_links=asked.learn_links,
         incidents=None if asked.incidents is None else str(asked.incidents),
         until=_optional("--until", asked.until, _positive),
     )
@@ -95,6 +97,16 @@ def _disturbance(text: str) -> Disturbance:
         return Disturbance(network=parse_number(text))
     names = [each.name for each in fields(Disturbance)]
     return Disturbance(**_pairs(text, names, parse_number, "network=0.1,node=0.05"))
+
+
+def _links(text: str) -> tuple[tuple[str, float], ...]:
+    """`n3=0.1,n7=0.5`: parts above 0 of what is claimed, by node."""
+    names = [part.partition("=")[0].strip() for part in text.split(",")]
+    found = _pairs(text, names, parse_number, "n3=0.1,n7=0.5")
+    for name, part in found.items():
+        if not part > 0:
+            raise ValueError(f"{name} must be above 0, not {part:g}")
+    return tuple(sorted(found.items()))
 
 
 def _pairs(

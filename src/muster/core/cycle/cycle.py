@@ -4,12 +4,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import inf
 
+from muster.core.cycle.apart import part_neighbours
 from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.drain import drain, next_clearing
 from muster.core.cycle.growth import contested, grow
 from muster.core.cycle.outcome import MigrationReport
 from muster.core.cycle.plans import seconds_left
 from muster.core.cycle.rearrange import excess
+from muster.core.cycle.staff_servers import staff_servers
 from muster.core.cycle.standing import Standing
 from muster.core.cycle.start_gangs import borrow, keep_promises, serve
 from muster.core.cycle.steer import steer
@@ -85,6 +87,8 @@ class Cycle:
             steer(cycle)
         else:
             _queue(cycle)
+        staff_servers(cycle)
+        part_neighbours(cycle)
         # 6 compare with what runs now, with reasons
         decisions = _compare(cycle, explain=self._explain)
         cycle.close()

@@ -8,8 +8,9 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
+from muster.core.cycle.avoided import avoided
 from muster.core.cycle.options import Option
 from muster.core.cycle.outcome import Change, CycleOutcome
 from muster.core.cycle.standing import Standing
@@ -21,15 +22,18 @@ from muster.model.placement import Claim, Placement, Slot
 from muster.model.pool import Entitlements
 from muster.model.profile import CapturedShape
 from muster.model.reason import Code, Reason
+from muster.model.topology import Level
 from muster.model.view import JobState, Phase
-from muster.place.adaptive import Mood, Pressure, settle
+from muster.place.adaptive import Mood, Pressure, cheapest, settle
 from muster.place.board import Board, Withheld
 from muster.place.clear import Candidate
 from muster.place.even import even
 from muster.place.pack import pack
+from muster.place.prices import Prices
 from muster.place.request import Request, Strategy
 from muster.place.roomy import roomy
 from muster.place.spread import spread
+from muster.place.uplinks import Uplinks, around_slow, uplinks_of
 from muster.policy.base import Allocation
 
 Rank = tuple[bool, int]
@@ -38,6 +42,8 @@ Victim = tuple[Rank, float, int, Candidate]
 """A gang that may be preempted, sorted by rank, cost per device and number."""
 
 STRATEGIES: Mapping[str, Strategy] = {"pack": pack, "spread": spread, "even": even, "roomy": roomy}
+PRICED = {"pack": pack, "spread": spread, "cheapest": cheapest}
+"""Strategies that weigh what neighbours cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,8 @@ class CycleState:
         are not tried until something changes."""
         self.too_little: dict[Request, float] = {}
         """The gain for which no migration paid, in device-seconds."""
+        self.openings: dict[Request, float] = {}
+        """s until a place comes free by itself."""
         self.drained: set[int] = set()
         """Jobs that this cycle moves off draining nodes: nothing else is decided about them."""
         self.spared: set[int] = set()
@@ -111,6 +119,11 @@ class CycleState:
     def board(self) -> Board:
         """What is free after this cycle's starts: a copy, made on first use."""
         return self.standing.board.copy()
+
+    @cached_property
+    def prices(self) -> Prices:
+        """What places cost because of the neighbours there, this cycle's starts included."""
+        return self.standing.prices()
 
     def short_of_room(self, job: Job, workers: int) -> Iterator[Option]:
         """Yield the options where only room is lacking: the pool could take the job there."""
@@ -168,6 +181,11 @@ class CycleState:
     def untouched(self, state: JobState) -> bool:
         """Whether this cycle neither stops nor moves the job."""
         return state.number not in self.outcome.stops and state.number not in self.outcome.moves
+
+    @cached_property
+    def uplinks(self) -> Uplinks:
+        """The links of nodes."""
+        return uplinks_of(self.view.cluster, self.view.uplinks)
 
     @cached_property
     def leaving(self) -> tuple[Slot, ...]:
@@ -258,7 +276,7 @@ class CycleState:
 
     def price(self, state: JobState) -> float:
         """Return the seconds of work that a stop costs: what is at risk, and a pause."""
-        return state.at_risk(self.now) + state.job.pause
+        return state.at_risk(self.now) + self.view.start_pause(state)
 
     def cost(self, state: JobState) -> float:
         """Return the device-seconds of work that a stop costs the job, to be told. One that saves when
@@ -266,7 +284,9 @@ class CycleState:
         only if the save fails."""
         job = state.job
         saves = job.program.checkpoint_signal is not None or (job.elastic and not job.restarts)
-        return (job.pause if saves else self.price(state)) * self.placement_of(state).devices
+        return (self.view.start_pause(state) if saves else self.price(state)) * self.placement_of(
+            state
+        ).devices
 
     def lost(self, state: JobState) -> float | None:
         """Return the seconds of work lost for good by a stop; None: it goes on from a checkpoint."""
@@ -288,6 +308,7 @@ class CycleState:
 
     def start(self, job: Job, placement: Placement, reason: Reason) -> None:
         """Start a waiting job's gang."""
+        reason = replace(reason, avoided=avoided(self, job, placement))
         self._commit(job, placement.slots)
         asked = self.allocations.get(job.number)
         self.outcome.starts[job.number] = Change(placement, reason, asked.batch if asked else None)
@@ -429,12 +450,20 @@ class CycleState:
         return [self.outcome.promises[number] for number in served if number in self.outcome.promises]
 
     def strategy(self, job: Job) -> Strategy:
-        """Return the placement strategy of a job."""
-        if self.rules.strategy != "adaptive":
-            return STRATEGIES[self.rules.strategy]
-        if any(spec.role is Role.SERVER for spec in job.roles):
-            return even
-        return pack if self.mood.packing else spread
+        """Return the placement strategy of a job, around slow links."""
+        chosen = self._strategy(job)
+        return around_slow(chosen, self.uplinks) if self.uplinks.slower else chosen
+
+    def _strategy(self, job: Job) -> Strategy:
+        """Return the placement strategy of a job, with the prices of places for it."""
+        name = self.rules.strategy
+        if name == "adaptive":
+            if any(spec.role is Role.SERVER for spec in job.roles):
+                return even
+            name = "pack" if self.mood.packing else "cheapest"
+        if name not in PRICED:
+            return STRATEGIES[name]
+        return partial(PRICED[name], price=partial(self.prices.of, job.number))
 
     def _commit(self, job: Job, slots: tuple[Slot, ...]) -> None:
         self._claim(job, slots)
@@ -452,6 +481,7 @@ class CycleState:
         if isinstance(verdict, Rejected):
             raise LedgerRefusedError(f"job {job.number}: {verdict.conflicts}")
         self._claims.append(claim)
+        self.standing.neighbourhood.add(job.number, slots)
         self.board.take(slots)
         self._taken += slots
         if self._later is not None:
@@ -478,6 +508,8 @@ class CycleState:
     def close(self) -> None:
         """Restore the standing: decisions take effect only in a later view."""
         self.standing.ledger.undo(self._claims)
+        for claim in self._claims:
+            self.standing.seat(self.view.jobs[claim.job])
         self._claims = []
 
     def _pressure(self) -> Pressure:
@@ -488,5 +520,15 @@ class CycleState:
             whole=sum(s.by_count[-1].bit_count() * s.kind.devices for s in shelves),
             per_node=max((kind.devices for kind in kinds), default=0),
             singles=sum(devices == 1 for devices in waiting),
-            gangs=tuple(devices for devices in waiting if devices > 1),
+            gangs=tuple(
+                devices
+                for number, devices in self.standing.waiting.items()
+                if devices > 1 and not self._makes_room(self.view.jobs[number].job)
+            ),
         )
+
+    def _makes_room(self, job: Job) -> bool:
+        """Whether small jobs would be moved for it: then no room need be kept."""
+        contract = job.locality
+        bound = contract.widest < Level.CLUSTER or contract.max_slowdown is not None
+        return self.rules.migrate and bound

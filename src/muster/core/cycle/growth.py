@@ -13,6 +13,7 @@ from muster.model.view import JobState, Phase
 from muster.place.contract import spanned
 from muster.place.grow import grow as grow_beside
 from muster.place.request import Request
+from muster.place.uplinks import without_slow
 from muster.planner.counts import missing, plan_for
 from muster.policy.base import Allocation
 
@@ -74,7 +75,8 @@ def _admitted(
 def _add(cycle: CycleState, state: JobState, option: Option, base: Placement, lacking: Plan) -> None:
     devices = base.devices + lacking.devices
     request = Request(lacking, option, cycle.options.widest(state.job, devices, option))
-    slots = grow_beside(cycle.board, request, base)
+    with without_slow(cycle.board, cycle.uplinks, base):
+        slots = grow_beside(cycle.board, request, base)
     grown = base.with_slots(slots)
     if not any(slot.role is Role.WORKER for slot in slots):
         return

@@ -8,6 +8,7 @@ from muster.core.cycle.outcome import MigrationReport
 from muster.model.decision import Promise
 from muster.model.plan import Part, Plan
 from muster.model.reason import Code, Reason
+from muster.model.topology import Level, each_bit
 from muster.model.view import JobState
 from muster.place.clear import Candidate, cheapest_clearing
 from muster.place.migrate import Migration, Movable, cheapest_migration
@@ -17,17 +18,16 @@ from muster.place.request import Request
 def migrate(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
     """Move small jobs if enough is free but scattered, and if that pays; one migration per cycle.
 
-    Gain: the gang is expected to wait as long again as it has so far, times its devices. Cost: the
-    pauses of the moved jobs, times theirs.
+    Gain: the gang's expected wait, times its devices. Cost: the pauses of the moved jobs, times theirs.
     """
     if cycle.outcome.migrations or not cycle.rules.migrate:
         return None
     for option in cycle.short_of_room(state.job, workers):
         request = cycle.options.request(state.job, workers, option)
-        gain = request.plan.devices * (cycle.now - state.submitted)
-        if gain <= cycle.too_little.get(request, 0.0):
-            continue
         if cycle.board.free_devices(option) < request.plan.devices:
+            continue
+        gain = request.plan.devices * _expected_wait(cycle, state, request)
+        if gain <= cycle.too_little.get(request, 0.0):
             continue
         movables = [m for s in cycle.running() if (m := _movable(cycle, s, option, request, gain))]
         migration = cheapest_migration(cycle.board, request, movables) if movables else None
@@ -38,24 +38,83 @@ def migrate(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
     return None
 
 
+def _expected_wait(cycle: CycleState, state: JobState, request: Request) -> float:
+    """Return how long the gang would wait for room to come free by itself, in s: as long again as it
+    has waited, or until the first place opens."""
+    if request not in cycle.openings:
+        cycle.openings[request] = _first_opening(cycle, request)
+    return max(cycle.now - state.submitted, cycle.openings[request])
+
+
+def _first_opening(cycle: CycleState, request: Request) -> float:
+    """Return the s until enough jobs have ended on enough nodes of one group; 0 if that is unknown."""
+    board, found = cycle.board, []
+    if not request.plan.devices:
+        return 0.0
+    size = max(board.shelves[kind].kind.devices for kind in request.kinds)
+    nodes = -(-request.plan.devices // size)
+    usable = sum(board.shelves[kind].members for kind in request.kinds)
+    for mask in board.groups(max(Level.RACK, request.widest)):
+        there = (
+            _opening(cycle, node, min(size, request.plan.devices)) for node in each_bit(mask & usable)
+        )
+        soonest = sorted(opening for opening in there if opening is not None)[:nodes]
+        if len(soonest) == nodes:
+            found.append(soonest[-1])
+    return min(found, default=0.0)
+
+
+def _opening(cycle: CycleState, node: int, devices: int) -> float | None:
+    """Return the s until a node has this many free devices, None if it never does."""
+    board = cycle.board
+    free, opening = board.free[node].bit_count(), 0.0
+    tenants = cycle.standing.neighbourhood.on(board.names[node])
+    for left, held in sorted(
+        (time_left(cycle, job), bits.bit_count()) for job, bits in tenants.items()
+    ):
+        if free >= devices:
+            break
+        free, opening = free + held, left
+    return opening if free >= devices else None
+
+
+def time_left(cycle: CycleState, job: int) -> float:
+    """Return the s that a job is expected to run on: without a duration, as long again as so far."""
+    state = cycle.view.jobs[job]
+    end = cycle.expected_end(state)
+    if end is not None:
+        return max(0.0, end - cycle.now)
+    return 0.0 if state.started is None else cycle.now - state.started
+
+
 def _movable(
     cycle: CycleState, state: JobState, option: Option, wanted: Request, gain: float
 ) -> Movable | None:
     """Return the job as movable if it is smaller than the gang, preemptible and cheap enough."""
     assert state.placement is not None
     devices = state.placement.devices
-    cost = devices * state.job.pause
+    cost = devices * cycle.view.resize_pause(state)
     if not 0 < devices < wanted.plan.devices or cost >= gain:
         return None
     if not state.job.preemptible or state.number in cycle.outcome.resizes:
         return None
-    # To the same device type only: the quotas are unaffected.
-    own = cycle.options.used_by(state.job, state.placement)
-    if own is None or set(own).isdisjoint(option):
+    request = moved(cycle, state)
+    if request is None or set(request.kinds).isdisjoint(option):
         return None
-    plan = _as_placed(state)
-    request = Request(plan, own, cycle.options.widest(state.job, plan.devices, own))
-    return Movable(Candidate(state.number, state.placement.slots, cost), request)
+    candidate = Candidate(state.number, state.placement.slots, cost)
+    return Movable(candidate, request, cycle.strategy(state.job))
+
+
+def moved(cycle: CycleState, state: JobState) -> Request | None:
+    """Return the request of a job to be moved, None if its devices are of several types.
+
+    To the same device type only: the quotas are unaffected.
+    """
+    assert state.placement is not None
+    own, plan = cycle.options.used_by(state.job, state.placement), _as_placed(state)
+    if own is None:
+        return None
+    return Request(plan, own, cycle.options.widest(state.job, plan.devices, own))
 
 
 def _as_placed(state: JobState) -> Plan:
@@ -69,9 +128,9 @@ def _carry_out(
     cycle: CycleState, state: JobState, option: Option, migration: Migration, gain: float
 ) -> None:
     before = cycle.board.fragmentation(option)
-    moved = [cycle.view.jobs[move.job] for move in migration.moves]
-    for job, move in zip(moved, migration.moves, strict=True):
-        cost = job.job.pause * move.placement.devices
+    movers = [cycle.view.jobs[move.job] for move in migration.moves]
+    for job, move in zip(movers, migration.moves, strict=True):
+        cost = cycle.view.resize_pause(job) * move.placement.devices
         reason = Reason(
             Code.MIGRATED,
             beneficiary=state.job.name,
@@ -80,9 +139,9 @@ def _carry_out(
             served=state.number,
         )
         cycle.move(job, move.placement, reason)
-    with cycle.board.lifted(slot for job in moved for slot in job.held()):
+    with cycle.board.lifted(slot for job in movers for slot in job.held()):
         after = cycle.board.fragmentation(option)
-    numbers = tuple(job.number for job in moved)
+    numbers = tuple(job.number for job in movers)
     cycle.outcome.migrations.append(
         MigrationReport(state.number, numbers, migration.cost, gain, before, after)
     )

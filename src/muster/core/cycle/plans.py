@@ -4,14 +4,16 @@ Answers are kept by what they depend on: model, batch and the shape of a placeme
 nodes, so that a thousand jobs ask a few dozen questions. All are dropped when something new is known.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from statistics import fmean
 
 from muster.model.cluster import Cluster
 from muster.model.job import Job, Role
 from muster.model.outlook import Outlook
-from muster.model.placement import Placement
-from muster.model.plan import ChosenPlan, Sync
+from muster.model.placement import Placement, Slot
+from muster.model.plan import ChosenPlan, Overlap, Sync
 from muster.model.profile import CapturedShape
 from muster.model.view import JobState
 from muster.perf.predict import Knowledge, Predictor
@@ -25,6 +27,9 @@ predictions are off by some per cent, and a change is not free."""
 CHANGE_SECONDS = 1.0
 """s of training charged for another plan of the same tasks: connections are made beside the training,
 the switch itself is a fraction of a step (`benchmarks/runtime_resize.py`)."""
+
+GAIN = 1.01
+"""Fewer servers are as good if a step takes at most this many times as long."""
 
 DWELL = 20.0
 """Least s between two plans of a job without another reason: some windows of measured steps."""
@@ -44,6 +49,7 @@ class Plans:
         self.knowledge = knowledge
         self._predictor = Predictor(cluster, knowledge)
         self._ways: dict[tuple[object, ...], tuple[SyncWay, ...]] = {}
+        self._corrections: dict[tuple[str, Sync], float] = {}
         self._settled: dict[int, tuple[JobState, CapturedShape]] = {}
         """Running jobs that were looked at as they are, and keep their plan."""
         self.again = inf
@@ -54,6 +60,27 @@ class Plans:
         if placement.devices < 2:
             return None
         return _chosen(self._priced(job, shape, placement))
+
+    def servers(
+        self, job: Job, shape: CapturedShape, workers: Placement, hosts: Sequence[Slot], had: int
+    ) -> int | None:
+        """Return how many of these servers a job should have; None: unknown.
+
+        `hosts`: a server in each place, the best place first; `had`: those it has, which are the first.
+        Another number must be clearly faster than this one.
+        """
+        plain = self.choose(job, shape, workers)
+        if plain is None:
+            return None
+        steps = {0: plain.step}
+        for count in range(1, len(hosts) + 1):
+            served = self.choose(job, shape, workers.with_slots(hosts[:count]))
+            if served is not None and served.sync is Sync.DEDICATED:  # else they would be idle
+                steps[count] = served.step
+        best = min(steps.values())
+        fewest = min(count for count, step in steps.items() if step <= GAIN * best)
+        today = steps.get(had)
+        return fewest if today is None or steps[fewest] < CLEARLY * today else had
 
     def better(
         self, state: JobState, shape: CapturedShape, left: float, now: float
@@ -98,15 +125,27 @@ class Plans:
         return None if plain is None else plain * factors[0]
 
     def _priced(self, job: Job, shape: CapturedShape, placement: Placement) -> list[_Priced]:
-        """Return the ways with their prices. What was measured of one way corrects the others too:
-        most errors (speed of devices, other load) are common to all."""
+        """Return the ways with their prices. What the job has measured of one way corrects the others
+        too: most errors (speed of devices, other load) are common to all. What all jobs have measured
+        tells how the ways differ."""
         found = self._ways_of(job, shape, placement)
         measured = dict(shape.measured)
-        ratios = {
-            w.plan.sync: measured[w.plan.sync] / w.seconds for w in found if w.plan.sync in measured
-        }
-        common = sum(ratios.values()) / len(ratios) if ratios else 1.0
-        return [_Priced(w, w.seconds * ratios.get(w.plan.sync, common)) for w in found]
+        usual = {w.plan.sync: self._usual(shape.profile.name, w.plan.sync) for w in found}
+        own = {w.plan.sync: measured[w.plan.sync] / w.seconds for w in found if w.plan.sync in measured}
+        common = fmean(own[sync] / usual[sync] for sync in own) if own else 1.0
+        return [
+            _Priced(w, w.seconds * own.get(w.plan.sync, common * usual[w.plan.sync])) for w in found
+        ]
+
+    def _usual(self, model: str, sync: Sync) -> float:
+        """Return how many times as long as predicted steps that synchronise so take."""
+        if self.knowledge is None or not self.knowledge.steps.observed:
+            return 1.0
+        key = (model, sync)
+        if key not in self._corrections:
+            steps = self.knowledge.steps
+            self._corrections[key] = steps.correction("", model, sync, Overlap.FULL).factor
+        return self._corrections[key]
 
     def _ways_of(self, job: Job, shape: CapturedShape, placement: Placement) -> tuple[SyncWay, ...]:
         program, batch = job.program, job.batch or shape.batch
@@ -133,6 +172,7 @@ def _chosen(priced: list[_Priced]) -> ChosenPlan | None:
         _rounded(plan.owners) if plan.sync is not Sync.RING else (),
         other.way.plan.sync if other else None,
         other.seconds if other else None,
+        best.way.seconds,
     )
 
 

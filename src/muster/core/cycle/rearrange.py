@@ -11,6 +11,7 @@ from muster.place.board import Board
 from muster.place.contract import spanned
 from muster.place.grow import grow
 from muster.place.request import Request
+from muster.place.uplinks import without_slow
 from muster.planner.counts import missing
 
 
@@ -36,7 +37,8 @@ def beside(
 ) -> Placement | None:
     """Return what it keeps plus as many missing tasks as fit near it, within the contract."""
     lacks = Request(missing(request.plan, kept), request.kinds, request.widest)
-    grown = kept.with_slots(grow(board, lacks, kept))
+    with without_slow(board, cycle.uplinks, kept):
+        grown = kept.with_slots(grow(board, lacks, kept))
     return grown if within_contract(cycle, job, grown) else None
 
 
@@ -68,7 +70,11 @@ def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
     """Return the tasks that a job has beyond a plan."""
     assert state.placement is not None
     placed = state.placement
-    roles = [(spec.role, placed.count(spec.role) - goal.count(spec.role)) for spec in state.job.roles]
+    roles = [
+        (spec.role, placed.count(spec.role) - goal.count(spec.role))
+        for spec in state.job.roles
+        if not (spec.optional and placed.count(spec.role) <= spec.most)
+    ]
     return tuple(slot for role, count in roles for slot in _last(placed, role, count))
 
 

@@ -290,7 +290,7 @@ def _growth(cycle: CycleState, state: JobState) -> list[Candidate]:
         return []
     workers = [s for s in cycle.placement_of(state).slots if s.role is Role.WORKER]
     above = sorted(workers, key=lambda s: s.index)[cycle.least(state.job) :]
-    pause = state.job.pause
+    pause = cycle.view.resize_pause(state)
     return [
         Candidate(state.number, (slot,), pause * slot.bits.bit_count(), whole=False)
         for slot in reversed(above)

@@ -5,6 +5,7 @@ built from scratch (a property test holds that), and a quiet cycle costs only wh
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import compress
 from operator import is_not
 
@@ -18,6 +19,8 @@ from muster.model.decision import Promise
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.place.board import Board
+from muster.place.neighbourhood import Neighbourhood
+from muster.place.prices import Prices
 from muster.planner.counts import plan_for
 
 _CHANGING = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
@@ -38,6 +41,10 @@ class Standing:
         self.draining = draining(view.cluster)
         self.demand = Demand(view.cluster)
         self.tallies = Tallies(view.pools)
+        self.neighbourhood = Neighbourhood(view.cluster)
+        self._prices = Prices(self.neighbourhood, view.slowdowns)
+        self._sure = Prices(self.neighbourhood, view.slowdowns.without_doubt())
+        self._sure_of = view.slowdowns.typical
         self.waiting: dict[int, int] = {}
         """Devices of each waiting job's gang."""
         self.changing: dict[int, JobState] = {}
@@ -59,11 +66,26 @@ class Standing:
         if view.knowledge is not self.plans.knowledge:
             self.plans = Plans(view.cluster, view.knowledge)
         self.board.renew(view.cluster, changed)
+        self.neighbourhood.cluster = view.cluster
         self.ledger.renew(view, changed)
         if any(_counts_otherwise(old.cluster.nodes[i], view.cluster.nodes[i]) for i in changed):
             self.available = capacity(view.cluster)
             self.draining = draining(view.cluster)
         self._follow_jobs(old.jobs, view.jobs)
+
+    def prices(self) -> Prices:
+        """Return what places cost because of the neighbours there."""
+        self._prices = self._prices.follow(self.view.slowdowns)
+        return self._prices
+
+    def prices_without_doubt(self) -> Prices:
+        """Return the same by what was measured often enough to move jobs for it."""
+        believed = self.view.slowdowns
+        if self._sure_of is not believed.typical:
+            self._sure_of = believed.typical
+            self._sure = Prices(self.neighbourhood, believed.without_doubt())
+        self._sure.slowdowns = replace(self._sure.slowdowns, kinds=believed.kinds)
+        return self._sure
 
     def quotas(self, entitled: Entitlements) -> Quotas:
         """Return the quotas at the start of a cycle."""
@@ -87,13 +109,19 @@ class Standing:
             self.waiting[state.number] = plan_for(state.job, state.job.workers.gang).devices
         elif state.phase in _CHANGING:
             self.changing[state.number] = state
+        self.seat(state)
         self.ledger.enter(state)
         self.tallies.enter(self.view.cluster, state, 1)
         self.demand.enter(state, 1)
 
+    def seat(self, state: JobState) -> None:
+        """Note whose neighbour the job is: at once where it is going to be."""
+        self.neighbourhood.put(state.number, state.target or state.placement)
+
     def _strike(self, state: JobState) -> None:
         self.waiting.pop(state.number, None)
         self.changing.pop(state.number, None)
+        self.neighbourhood.put(state.number, None)
         self.ledger.strike(state)
         self.tallies.enter(self.view.cluster, state, -1)
         self.demand.enter(state, -1)

@@ -147,7 +147,8 @@ def _miscounts(state: JobState, goal: Plan) -> bool:
     """Whether the job's numbers of tasks differ from the goal."""
     placed = state.placement
     assert placed is not None
-    return any(placed.count(spec.role) != goal.count(spec.role) for spec in state.job.roles)
+    fixed = (spec.role for spec in state.job.roles if not spec.optional)
+    return any(placed.count(role) != goal.count(role) for role in fixed)
 
 
 def _start(cycle: CycleState, state: JobState, allocation: Allocation) -> None:

@@ -106,7 +106,9 @@ class _Draft:
         elif self._touched:
             cluster = cluster.with_nodes(tuple(self.nodes), recount=self._recount)
         names = self._view.names if self._names is None else self._names
-        return View(self.version, cluster, self.pools, self.jobs, self._view.outlooks, names)
+        view = self._view
+        state = (self.version, cluster, self.pools, self.jobs)
+        return View(*state, view.outlooks, names, slowdowns=view.slowdowns)
 
     def job(self, number: int) -> JobState:
         """Return the live job of this number."""

@@ -57,6 +57,9 @@ def _figures(reason: Reason, name_of: NameOf) -> list[str]:
     if reason.cost is not None:
         price = f"costs {reason.cost:,.0f} device-seconds"
         found.append(price if reason.gain is None else f"{price}, gains {reason.gain:,.0f}")
+    if reason.avoided is not None:
+        name = name_of(reason.avoided.number, reason.avoided.name)
+        found.append(f"apart from {name}: beside it steps get {reason.avoided.slowed:.0%} longer")
     if reason.lost is not None:
         found.append(f"no checkpoint: {clock(reason.lost)} of work lost")
     return found

@@ -7,17 +7,22 @@ and is kept apart from those that do.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import exp
 
 from muster.daemon.learn.applications import Applications, fingerprint, for_learner
+from muster.daemon.learn.convergence import LossEnding
 from muster.daemon.learn.free_batch import range_of
 from muster.daemon.learn.live import LiveJob, LiveState, note_of_end, note_of_state, state_of
+from muster.daemon.learn.neighbours import NeighbourWatch
 from muster.daemon.learn.notes import (
     PROGRESS,
     SHAPE,
+    ChangeNote,
     EndNote,
     Kin,
     StepNote,
     carried_of,
+    hop_of,
     note_of,
     note_of_transfer,
     shown_of,
@@ -26,13 +31,18 @@ from muster.daemon.learn.progress import Progress
 from muster.daemon.learn.shapes import Shapes, shape_mark
 from muster.daemon.learn.transfers import Spot, Transfers
 from muster.daemon.learn.window import Window
+from muster.model.cluster import Cluster
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.outlook import Outlook
+from muster.model.placement import Placement
 from muster.model.plan import Sync
+from muster.model.slowdowns import Slowdowns
 from muster.model.view import View
+from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.speed.fitted import NORMAL_80
 from muster.store.batch import Note
 from muster.wire.messages import Captured, Changed, Message, Saved, StepDone, Transferred
 
@@ -53,11 +63,21 @@ ALIKE = 4096
 """Most outlooks cached for jobs that have not run."""
 
 
+NO_LINKS = LinkHistory()
+
+
 class Beliefs:
     """Turns the messages of jobs into progress, outlooks and predictions."""
 
-    def __init__(self, node_devices: Mapping[str, int]) -> None:
-        """`node_devices`: most devices on one node, by type."""
+    def __init__(
+        self,
+        node_devices: Mapping[str, int],
+        cluster: Cluster | None = None,
+        *,
+        learn_links: bool = True,
+    ) -> None:
+        """`node_devices`: most devices on one node, by type; `cluster`: whose links are learnt;
+        `learn_links`: whether decisions are made by them, else by what the cluster file claims."""
         self._known = _of_nodes(node_devices)
         self._learner = Learner(self._known, free_batch=True, steady=STEADY)
         self._live: dict[int, LiveJob] = {}
@@ -66,7 +86,10 @@ class Beliefs:
         self._now = 0.0
         """The latest time that was passed in."""
         self._applications = Applications()
-        self._transfers = Transfers()
+        self._transfers, self._learn_links = Transfers(cluster), learn_links
+        self._neighbours = NeighbourWatch()
+        self._kinds: dict[int, tuple[Job, int, str]] = {}
+        """Kinds of jobs that have not run, with what they depend on."""
         self._shapes = Shapes()
         self._asks = False
         """Whether another batch than it has would do a training good."""
@@ -85,8 +108,9 @@ class Beliefs:
 
     # --- input ---
 
-    def follow(self, node_devices: Mapping[str, int]) -> None:
+    def follow(self, node_devices: Mapping[str, int], cluster: Cluster | None = None) -> None:
         """Take in that nodes have come or gone."""
+        self._transfers.cluster = cluster or self._transfers.cluster
         known = _of_nodes(node_devices)
         if known != self._known:
             self._known = known
@@ -100,11 +124,11 @@ class Beliefs:
         if isinstance(message, StepDone):
             self._hear_step(self._of(job), message, now)
         elif isinstance(message, Transferred):
-            carried = self._transfers.hear(job.number, message, now)
-            if carried is not None:
-                self._notes.append(note_of_transfer(carried))
+            learnt = self._transfers.hear(job.number, message, now)
+            self._notes += [note_of_transfer(each) for each in learnt]
         elif isinstance(message, Captured):
             live, model = self._of(job), fingerprint(message.shape)
+            live.watch.learn(message)
             mark = shape_mark(job.user, model)
             self._shapes.capture(job.number, mark, message.shape, message.batch, now)
             if live.track.note_shape(message, model):
@@ -133,9 +157,16 @@ class Beliefs:
         live.spent = self._spent(live, now)
         if live.held is None and not (job.restarts or job.program.checkpoint_signal):
             live.spent = 0.0  # a plain program starts over
+        if live.held is None:
+            live.starting = now
         live.held, live.since, live.window = held, now, None
         self._shapes.placed(job.number)
         self._note_progress(live)
+
+    def seat(self, job: Job, placement: Placement | None, cluster: Cluster, now: float) -> None:
+        """Set whose neighbour the job is from now on, None for nobody's."""
+        kind = self._kin(self._of(job)).application if placement is not None else ""
+        self._begin_windows(self._neighbours.place(job.number, kind, placement, cluster, now))
 
     def ended(self, job: Job, now: float, succeeded: bool) -> None:
         """Learn from a job that has ended, then forget it."""
@@ -149,6 +180,7 @@ class Beliefs:
             self._notes.append(note_of(ending, now))
         self._learner.forget(told)
         self._transfers.place(job.number, {})
+        self._begin_windows(self._neighbours.leave(job.number))
         self._shapes.forget(job.number)
         del self._live[job.number]
 
@@ -159,7 +191,9 @@ class Beliefs:
         live = self._live.get(job)
         if live is None or not (live.track.reported or live.track.shape):
             return None
-        return live.track.progress(self._now if now is None else now)
+        progress = live.track.progress(self._now if now is None else now)
+        slowed, beside = self._neighbours.worst(job, live.held) or (0.0, 0)
+        return replace(progress, slowed=slowed, beside=beside)
 
     def losses(self, job: int, most: int = 200) -> tuple[tuple[int, float], ...]:
         """Return at most this many steps with their losses."""
@@ -184,6 +218,21 @@ class Beliefs:
             found[number] = kept[2]
         return found
 
+    def slowdowns(self, view: View) -> Slowdowns:
+        """Return what is believed about neighbours."""
+        if not self._neighbours.knows_kinds:
+            return self._neighbours.slowdowns({})
+        before, self._kinds = self._kinds, {}
+        version = self._applications.version
+        for number, state in view.jobs.items():
+            kept = before.get(number)
+            if kept is None or kept[0] is not state.job or kept[1] != version:
+                live = self._live.get(number)
+                kin = self._kin(live) if live else self._applications.kin(state.job)
+                kept = state.job, version, kin.application
+            self._kinds[number] = kept
+        return self._neighbours.slowdowns({number: kept[2] for number, kept in self._kinds.items()})
+
     def finish(self, job: int, view: View, now: float) -> float | None:
         """Predict when a job ends; None if it does not run, or nothing says how long it is.
 
@@ -196,18 +245,32 @@ class Beliefs:
         kin, told = self._for_learner(live)
         outlook = self._outlook(live, now)
         alike = kin.reports and self._applications.have_ended(kin.application)
-        if told.work is None and not (alike and outlook.spread <= GUESS):
+        by_loss = told.work is None and live.watch.predicts(live.track.step)
+        if told.work is None and not ((alike or by_loss) and outlook.spread <= GUESS):
             return None
         workers = sum(live.held.shape)
         rate = outlook.here or outlook.speed.rate(live.held.device_type, workers)
         return now + outlook.left / rate if rate > 0 and outlook.left > 0 else None
 
+    def finish_span(self, job: int, finish: float, now: float) -> tuple[float, float]:
+        """Return the 80 % interval of a predicted finish."""
+        factor = exp(NORMAL_80 * min(self._outlook(self._live[job], now).spread, GUESS))
+        return now + (finish - now) / factor, now + (finish - now) * factor
+
+    def ending(self, job: int) -> LossEnding | None:
+        """Return when the loss of a job ends it, and whether it has stopped falling; None: unknown."""
+        live = self._live.get(job)
+        return live.watch.ending(live.track.step) if live is not None and live.track.reported else None
+
     def inform(self, view: View, now: float) -> View:
-        """Return the view with what trainings look like and what all jobs have measured."""
-        marks = {number: self._mark(state.job) for number, state in view.jobs.items()}
+        """Return the view with what trainings look like, and what is known of links and neighbours."""
+        marks = {n: (self._mark(state.job), state.plan) for n, state in view.jobs.items()}
         self._asks = False
-        knowledge = self._shapes.knowledge(self._transfers.history(), now)
-        return replace(view, shapes=self._shapes.of(marks), knowledge=knowledge)
+        self._now, links = now, self.links()
+        knowledge = self._shapes.knowledge(links, now)
+        shapes, slowdowns = self._shapes.of(marks), self.slowdowns(view)
+        told = replace(view, shapes=shapes, knowledge=knowledge, slowdowns=slowdowns)
+        return replace(told, uplinks=links.nodes)
 
     @property
     def has_news(self) -> bool:
@@ -225,8 +288,13 @@ class Beliefs:
         return shape_mark(job.user, own or self._applications.last_shape(job))
 
     def links(self) -> LinkHistory:
-        """Return what links have carried, over all jobs."""
-        return self._transfers.history()
+        """Return what links have carried, over all jobs, as far as it shall be used; the same object
+        while nothing changes."""
+        return self._transfers.history(self._now) if self._learn_links else NO_LINKS
+
+    def node_links(self) -> Mapping[str, NodeLink]:
+        """Return what is known of the links of single nodes."""
+        return self._transfers.nodes(self._now)
 
     # --- across restarts ---
 
@@ -242,13 +310,19 @@ class Beliefs:
             shown = shown_of(note)
             if isinstance(shown, EndNote):
                 endings.append(shown)
+            elif isinstance(shown, ChangeNote):
+                self._learn_change(_past(shown.kin), shown)
             elif shown is not None:
                 self._allow(shown.kin)
                 self._learn_step(_past(shown.kin), shown)
+            elif self._neighbours.restore(note):
+                pass
             elif note.kind == SHAPE:
                 self._shapes.restore(note)
             elif (carried := carried_of(note)) is not None:
                 self._transfers.add(carried)
+            elif (hop := hop_of(note)) is not None:
+                self._transfers.add_hop(hop)
             elif note.kind == PROGRESS and note.key.isdecimal():
                 state = state_of(note)
                 self._remembered.pop(int(note.key), None)
@@ -274,14 +348,19 @@ class Beliefs:
         track, known = live.track, live.track.reported
         if not track.note_step(done, now):
             return
+        live.watch.hear(done)
         if not known:
             self._applications.learn(self._kin(live))
+        if self._neighbours.awaits(live.job.number):
+            self._begin_windows(self._neighbours.stepped(live.job.number, self._kin(live).application))
         held = live.held
         # During a loss or a change tasks report from other devices than the job holds.
         if held is None or track.workers != sum(held.shape) or done.formation != track.formation:
             return
         batch = track.free.batch if track.free.largest else 0
         if live.window is None or (live.window.formation, live.window.batch) != (done.formation, batch):
+            if live.window is None or live.window.formation != done.formation:
+                self._hear_change(live, done.formation, now)
             live.window = Window(done.formation, track.asynchronous, batch)
         self._shapes.step(live.job.number, done)
         report = live.window.add(done)
@@ -289,7 +368,22 @@ class Beliefs:
             self._shapes.measured(live.job.number, report.step, self._transfers.spots(live.job.number))
             self._add_step(live, held, report, now)
 
+    def _hear_change(self, live: LiveJob, formation: int, now: float) -> None:
+        """Learn what the change that has just ended has cost."""
+        took = live.took(formation, now)
+        if took is None:
+            return
+        kin, told = self._for_learner(live)
+        self._learn_change(told, shown := ChangeNote(kin, *took))
+        key = (kin.application, shown.change)
+        if now >= self._noted.get(key, -NOTED_AGAIN) + NOTED_AGAIN:
+            self._noted[key] = now
+            self._notes.append(note_of(shown, now))
+
     def _add_step(self, live: LiveJob, held: Held, report: StepReport, now: float) -> None:
+        met = self._neighbours.hear(live.job.number, held, report.step, now)
+        if met is not None:
+            self._notes.append(met)
         free = live.track.free
         free.note_room(held.batch)
         kin, told = self._for_learner(live)
@@ -302,6 +396,7 @@ class Beliefs:
             report.sync or 0.0,
             live.track.done,
             batch,
+            self._neighbours.slowed(live.job.number),
             free.noise,
         )
         self._learn_step(told, step)
@@ -314,6 +409,12 @@ class Beliefs:
             self._notes.append(note_of(step, now))
         self._note_progress(live)
 
+    def _begin_windows(self, jobs: Iterable[int]) -> None:
+        """Measure jobs with other neighbours anew: no step before is like those after."""
+        for number in jobs:
+            if number in self._live:
+                self._live[number].window = None
+
     def _note_progress(self, live: LiveJob) -> None:
         self._notes.append(note_of_state(live, self._now))
 
@@ -322,8 +423,13 @@ class Beliefs:
         # A single worker synchronises with nobody: what it measured is something else.
         sync = shown.sync if sum(shown.workers) > 1 else 0.0
         gain = (held.batch or 1) / (shown.kin.batch or held.batch or 1) if shown.kin.largest else 1.0
-        self._learner.watch(told, held, StepReport(shown.step, sync, gain, shown.noise), shown.done)
+        report = StepReport(shown.step, sync, gain, shown.noise, slowed=shown.slowed)
+        self._learner.watch(told, held, report, shown.done)
         self._applications.learn(shown.kin)
+        self._count(shown.kin)
+
+    def _learn_change(self, told: Job, shown: ChangeNote) -> None:
+        self._learner.paused(told, shown.change, shown.seconds)
         self._count(shown.kin)
 
     def _learn_end(self, told: Job, ending: EndNote) -> None:
@@ -370,7 +476,9 @@ class Beliefs:
         # A restarted job resumes from its checkpoint.
         track = live.track
         kept = min(1.0, track.saved / max(1, track.step)) if live.held is None else 1.0
-        return self._learner.outlook(told, live.held, kept * track.done)
+        # Losses are counted by steps, whose size a free batch changes.
+        ends = None if track.free.largest else live.watch.left(int(kept * track.step))
+        return self._learner.outlook(told, live.held, kept * track.done, ends)
 
     def _allow(self, kin: Kin) -> None:
         """Let the learner choose the batch of an application within its limits."""

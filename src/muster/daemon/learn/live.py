@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from muster.daemon.learn.convergence import LossState, LossWatch
 from muster.daemon.learn.notes import PROGRESS, Kin
 from muster.daemon.learn.progress import Track, TrackState
 from muster.daemon.learn.window import Window
 from muster.model.job import Job
+from muster.perf.learnt.changes import Change
 from muster.perf.learnt.held import Held
 from muster.store.batch import Note
 
@@ -20,6 +22,7 @@ class LiveState(msgspec.Struct, frozen=True):
     held: tuple[str, tuple[int, ...], int | None] | None
     since: float
     spent: float
+    loss: LossState = LossState()
 
 
 @dataclass(slots=True)
@@ -34,21 +37,35 @@ class LiveJob:
     spent: float = 0.0
     """Estimated s on one device that it had run by then, for a job that reports no steps."""
     window: Window | None = None
+    starting: float | None = None
+    """When its tasks were started, until their first step; None: they are past it."""
     told: tuple[tuple[object, ...], Kin, Job] | None = None
     """What the rest depends on, and the job as the learner knows it."""
+    watch: LossWatch = field(default_factory=LossWatch)
+
+    def took(self, formation: int, now: float) -> tuple[Change, float] | None:
+        """Return what led to the formation whose first step is reported now, and its s without
+        progress; None: a loss, or unknown."""
+        if self.starting is not None:
+            began, self.starting = self.starting, None
+            return Change.START, max(0.0, now - began)
+        pause = self.track.planned_pause(formation)
+        return None if pause is None else (Change.RESIZE, pause)
 
     def state(self) -> LiveState:
         """Return what survives a restart; a measurement in progress does not."""
         held = None
         if self.held is not None:
             held = self.held.device_type, self.held.shape, self.held.batch
-        return LiveState(self.job.number, self.track.state(), held, self.since, self.spent)
+        shown = self.track.state(), held, self.since, self.spent, self.watch.state()
+        return LiveState(self.job.number, *shown)
 
     @staticmethod
     def restored(job: Job, state: LiveState) -> "LiveJob":
         """Return the job as it was stored."""
         held = Held(*state.held) if state.held is not None else None
-        return LiveJob(job, Track.restored(state.track), held, state.since, state.spent)
+        track, watch = Track.restored(state.track), LossWatch.restored(state.loss)
+        return LiveJob(job, track, held, state.since, state.spent, watch=watch)
 
 
 _STATE = msgspec.json.Decoder(LiveState)

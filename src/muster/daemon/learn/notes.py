@@ -2,15 +2,20 @@
 
 import msgspec
 
+from muster.model.slowdowns import Common
 from muster.perf.estimate import BadMeasurementError
+from muster.perf.history.hops import HopSeen
 from muster.perf.history.links import Carried
+from muster.perf.history.neighbours import Encounter, Rival
+from muster.perf.learnt.changes import Change
 from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
-SHOWN, CARRIED, PROGRESS, SHAPE = "shown", "carried", "progress", "shape"
+SHOWN, CARRIED, PROGRESS, SHAPE, MET = "shown", "carried", "progress", "shape", "met"
+HOP = "hop"
 """Kinds of notes: measured steps and ends by application, transfers by class of link, progress by job
-number, captured models by fingerprint."""
-KINDS = (SHOWN, CARRIED, PROGRESS, SHAPE)
+number, captured models by fingerprint, steps beside neighbours by setting, rates between two nodes."""
+KINDS = (SHOWN, CARRIED, PROGRESS, SHAPE, MET, HOP)
 
 
 class Kin(msgspec.Struct, frozen=True):
@@ -44,6 +49,8 @@ class StepNote(msgspec.Struct, frozen=True, tag="step"):
     """Steps that the job had done."""
     told_batch: int | None = None
     """The batch that it was given."""
+    slowed: float = 1.0
+    """The factor by which neighbours were known to slow it."""
     noise: float | None = None
     """The gradient's noise scale in samples, if its batch is free."""
 
@@ -55,6 +62,14 @@ class EndNote(msgspec.Struct, frozen=True, tag="end"):
     work: float
 
 
+class ChangeNote(msgspec.Struct, frozen=True, tag="change"):
+    """What a change of a job's tasks has cost."""
+
+    kin: Kin
+    change: Change
+    seconds: float
+
+
 class _Transfer(msgspec.Struct, frozen=True):
     wire: str
     configuration: str
@@ -62,24 +77,45 @@ class _Transfer(msgspec.Struct, frozen=True):
     seconds: float
 
 
-_SHOWN = msgspec.json.Decoder(StepNote | EndNote)
+class _Met(msgspec.Struct, frozen=True):
+    kind: str
+    step: float
+    common: str = ""
+    """Empty: alone."""
+    other: str = ""
+
+
+class _Hop(msgspec.Struct, frozen=True):
+    source: str
+    target: str
+    rate: float
+
+
+Shown = StepNote | EndNote | ChangeNote
+
+_SHOWN = msgspec.json.Decoder(Shown)
 _CARRIED = msgspec.json.Decoder(_Transfer)
+_MET = msgspec.json.Decoder(_Met)
+_HOP = msgspec.json.Decoder(_Hop)
 
 
-def note_of(shown: StepNote | EndNote, at: float) -> Note:
-    """Return the note that stores a step or an end."""
+def note_of(shown: Shown, at: float) -> Note:
+    """Return the note that stores a step, an end or a change."""
     return Note(SHOWN, shown.kin.application, at, msgspec.json.encode(shown))
 
 
-def note_of_transfer(carried: Carried) -> Note:
+def note_of_transfer(carried: Carried | HopSeen) -> Note:
     """Return the note that stores a transfer."""
+    if isinstance(carried, HopSeen):
+        hop = _Hop(carried.source, carried.target, carried.rate)
+        return Note(HOP, f"{hop.source} {hop.target}", carried.at, msgspec.json.encode(hop))
     wire, configuration = carried.link
     body = _Transfer(wire.value, configuration, carried.bytes, carried.seconds)
     return Note(CARRIED, f"{wire.value} {configuration}", carried.at, msgspec.json.encode(body))
 
 
-def shown_of(note: Note) -> StepNote | EndNote | None:
-    """Return the step or end that a note stores; None if there is none or it is invalid."""
+def shown_of(note: Note) -> Shown | None:
+    """Return what a note stores of a job; None if there is nothing or it is invalid."""
     if note.kind != SHOWN:
         return None
     try:
@@ -88,6 +124,8 @@ def shown_of(note: Note) -> StepNote | EndNote | None:
         return None
     if isinstance(shown, EndNote):
         return shown if shown.work > 0 else None
+    if isinstance(shown, ChangeNote):
+        return shown if shown.seconds >= 0 else None
     fine = shown.step > 0 and 0 <= shown.sync <= shown.step and sum(shown.workers) > 0
     return shown if fine and min(shown.workers) > 0 else None
 
@@ -102,3 +140,33 @@ def carried_of(note: Note) -> Carried | None:
         return Carried(link, body.bytes, body.seconds, note.at)
     except (msgspec.DecodeError, BadMeasurementError, ValueError):
         return None
+
+
+def note_of_met(met: Encounter) -> Note:
+    """Return the note that stores a step beside a neighbour, or alone."""
+    common, other = (met.beside.common.value, met.beside.kind) if met.beside else ("", "")
+    body = _Met(met.kind, met.step, common, other)
+    return Note(MET, met.setting, met.at, msgspec.json.encode(body))
+
+
+def met_of(note: Note) -> Encounter | None:
+    """Return the step beside a neighbour that a note stores; None if there is none or it is invalid."""
+    if note.kind != MET:
+        return None
+    try:
+        body = _MET.decode(note.body)
+        beside = Rival(Common(body.common), body.other) if body.common else None
+    except (msgspec.DecodeError, ValueError):
+        return None
+    return Encounter(note.key, body.kind, beside, body.step, note.at) if body.step > 0 else None
+
+
+def hop_of(note: Note) -> HopSeen | None:
+    """Return the hop that a note stores; None if there is none or it is invalid."""
+    if note.kind != HOP:
+        return None
+    try:
+        body = _HOP.decode(note.body)
+    except msgspec.DecodeError:
+        return None
+    return HopSeen(body.source, body.target, body.rate, note.at) if body.rate > 0 else None

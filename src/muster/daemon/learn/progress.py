@@ -46,6 +46,10 @@ class Progress:
     """Samples it has trained on, repeated ones included."""
     saved: int = 0
     """Step of its latest checkpoint, 0 without one."""
+    slowed: float = 0.0
+    """By how much its steps are longer beside its worst neighbour (0.1: a tenth)."""
+    beside: int = 0
+    """That neighbour's number, 0 if none is known to slow it."""
     batch: int | None = None
     """Samples of a step, if they may change."""
     batch_limits: str | None = None
@@ -235,6 +239,11 @@ class Track:
     def pause(self) -> float:
         """s that changes of tasks have cost so far."""
         return self._earlier[1] + sum(pause for _, pause in self._pauses.values())
+
+    def planned_pause(self, formation: int) -> float | None:
+        """Return the s that a planned change of tasks has cost; None: it was none."""
+        planned, pause = self._pauses.get(formation, (False, 0.0))
+        return pause if planned else None
 
     def progress(self, now: float) -> Progress:
         """Return the progress as users see it."""

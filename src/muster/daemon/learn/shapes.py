@@ -16,16 +16,20 @@ import msgspec
 from muster.daemon.learn.captured import profile_of
 from muster.daemon.learn.notes import SHAPE
 from muster.daemon.learn.transfers import Spot
-from muster.model.plan import Sync
+from muster.model.plan import ChosenPlan, Overlap, Sync
 from muster.model.profile import CapturedShape, ModelProfile
 from muster.perf.compute import Computed, ComputeHistory
 from muster.perf.history.links import LinkHistory
+from muster.perf.history.steps import StepHistory, Stepped
 from muster.perf.predict import Knowledge
 from muster.store.batch import Note
 from muster.wire.messages import Changed, StepDone
 
 KEPT = 6
 """Measurements of computing kept of each model, type of device and batch."""
+
+STEPS = 200
+"""Measured steps kept of all jobs."""
 
 FRESH = 10.0
 """Least s between two states of knowledge: each makes the cycle ask the planner again."""
@@ -51,6 +55,8 @@ class _Watched:
     measured: dict[Sync, float] = field(default_factory=dict)
     computed: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     """By task: its samples, steps with as many, and their s of computing together."""
+    plan: ChosenPlan | None = None
+    """That the job was given."""
     shape: CapturedShape | None = None
 
     def told(self) -> CapturedShape:
@@ -74,6 +80,7 @@ class Shapes:
         self._models: dict[str, tuple[ModelProfile, int | None]] = {}
         self._jobs: dict[int, _Watched] = {}
         self._computed: dict[ComputeKey, list[float]] = {}
+        self._steps: dict[tuple[int, Sync], Stepped] = {}
         self._news = True
         self._knowledge = Knowledge()
         self._made = -FRESH
@@ -134,12 +141,25 @@ class Shapes:
             if before is None or abs(step / before - 1) > NEWS:
                 watched.measured[watched.sync] = step
                 self.untold = True
+                self._note_step(job, watched, watched.sync, step)
         for task, (samples, steps, total) in watched.computed.items():
             if task in spots:
                 self._note_computed(
                     watched.profile.name, spots[task].device_type, samples, total / steps
                 )
         watched.computed.clear()
+
+    def _note_step(self, job: int, watched: _Watched, sync: Sync, step: float) -> None:
+        """Keep how a step compares with its prediction, the latest of each job and way."""
+        plan = watched.plan
+        if plan is not None and plan.sync is sync and plan.plain > 0:
+            self._steps.pop((job, sync), None)
+            self._steps[job, sync] = Stepped(
+                str(job), watched.profile.name, sync, Overlap.FULL, plan.plain, step
+            )
+            while len(self._steps) > STEPS:
+                del self._steps[next(iter(self._steps))]
+            self._news = True
 
     def forget(self, job: int) -> None:
         """Drop a job that has ended; its model stays."""
@@ -154,14 +174,16 @@ class Shapes:
 
     # --- answers ---
 
-    def of(self, jobs: Mapping[int, str]) -> dict[int, CapturedShape]:
-        """Return the shapes of these jobs, given the mark of the model that each should train."""
+    def of(self, jobs: Mapping[int, tuple[str, ChosenPlan | None]]) -> dict[int, CapturedShape]:
+        """Return the shapes of these jobs, given the mark of the model that each should train, and its
+        plan."""
         found, self.untold = {}, False
-        for number, mark in jobs.items():
+        for number, (mark, plan) in jobs.items():
             watched = self._jobs.get(number)
             if watched is None and mark in self._models:
                 watched = self._jobs[number] = _Watched(*self._models[mark])
             if watched is not None:
+                watched.plan = plan
                 found[number] = watched.told()
         return found
 
@@ -176,7 +198,10 @@ class Shapes:
         if news and now >= self._made + FRESH:
             self._made, self._news = now, False
             self._knowledge = replace(
-                self._knowledge, compute=ComputeHistory(tuple(self._means())), links=links
+                self._knowledge,
+                compute=ComputeHistory(tuple(self._means())),
+                links=links,
+                steps=StepHistory(tuple(self._steps.values())),
             )
         return self._knowledge
 

@@ -1,27 +1,30 @@
 """What links have carried, over all jobs, as tasks report it.
 
-A task reports bytes and s for each peer and step, or for the whole ring. Only the class of the slowest
-kind of link on the way is known; the s include waiting for a slow peer.
+A task reports what went to each other host, and the s in which it was under way (`runtime/comm/hops`).
+Each report counts for the hop between the two nodes, from which single slow nodes are found, and,
+unless one of them is such a node, for the class of the widest link on the way.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from muster.model.cluster import Cluster, Node
+from muster.perf.history.hops import ALIKE, Hops, HopSeen, NodeLink, odd
 from muster.perf.history.links import KEPT, Carried, LinkHistory
 from muster.perf.wires import LinkClass, Wire
 from muster.wire.messages import Transferred
 
 APART = 1.0
-"""Least s between two observations of a class: the transfers of one step say the same, and only 200 are
-kept."""
+"""Least s between two observations of a class of links of one kind, large or small messages: those of
+one step say the same, and only 200 are kept."""
 
-CPU = "cpu"
-"""The type of virtual devices, whose tasks communicate through the node's memory."""
+AGED = 600.0
+"""s after which figures without new reports are made again, and hops are noted again: both change
+over hours."""
 
-RING = "ring"
-"""The name of a collective's link in `Transferred`."""
+SMALL = 1.0
+"""Bytes of a message that tells the latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +47,18 @@ def spots_of(cluster: Cluster, nodes: Mapping[str, str]) -> dict[str, Spot]:
 class Transfers:
     """The observations of all jobs."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.cluster = cluster
+        """Whose links they are; None: no node's own link is known."""
         self._history = LinkHistory()
         self._new: list[Carried] = []
         self._spots: dict[int, Mapping[str, Spot]] = {}
-        self._latest: dict[LinkClass, float] = {}
+        self._latest: dict[tuple[LinkClass, bool], float] = {}
+        self._hops = Hops()
+        self._noted: dict[tuple[str, str], HopSeen] = {}
+        self._nodes: dict[str, NodeLink] = {}
+        self._figured: tuple[int, float, Cluster | None] = (0, 0.0, None)
+        """Reports, time and cluster that `_nodes` was made from."""
 
     def place(self, job: int, spots: Mapping[str, Spot]) -> None:
         """Set where the tasks of a job are; empty for a job without tasks."""
@@ -61,51 +71,96 @@ class Transfers:
         """Return where the tasks of a job are."""
         return self._spots.get(job, {})
 
-    def hear(self, job: int, transferred: Transferred, now: float) -> Carried | None:
-        """Take in a report; return what was learnt from it, if anything."""
-        link = self._crossed(job, transferred)
-        fine = isfinite(transferred.seconds) and transferred.seconds > 0 and transferred.bytes > 0
-        if link is None or not fine or now < self._latest.get(link, -APART) + APART:
-            return None
-        size = float(transferred.bytes)
-        if transferred.link == RING:
-            # Each member of a ring of k sends 2 (k - 1) / k of what is summed.
-            members = len(self._spots[job])
-            size *= 2 * (members - 1) / members
-        carried = Carried(link, size, transferred.seconds, now)
-        self.add(carried)
-        return carried
+    def hear(self, job: int, transferred: Transferred, now: float) -> list[Carried | HopSeen]:
+        """Take in a report; return what the next daemon should know of it."""
+        spots = self._spots.get(job, {})
+        here, there = spots.get(transferred.task), spots.get(transferred.link)
+        if here is None or there is None or not transferred.latency > 0:
+            return []  # nobody knows where, or its time includes waiting: of an older version
+        link = _crossed(here.node, there.node)
+        size, seconds = transferred.bytes + transferred.beside, transferred.seconds
+        seen = [Carried(link, SMALL, transferred.latency, now)]
+        found: list[Carried | HopSeen] = []
+        if transferred.bytes > 0 and seconds > 0 and isfinite(size / seconds):
+            seen.append(Carried(link, float(size), seconds, now))
+            if here.node.name != there.node.name:
+                found += self._hear_hop(HopSeen(here.node.name, there.node.name, size / seconds, now))
+        if self._is_usual(here.node, there.node):
+            due = [carried for carried in seen if self._is_due(carried)]
+            for carried in due:
+                self.add(carried)
+            found += due
+        return found
 
     def add(self, carried: Carried) -> None:
-        """Add an observation of this or an earlier daemon."""
-        self._latest[carried.link] = max(carried.at, self._latest.get(carried.link, carried.at))
+        """Add an observation of a class, of this or an earlier daemon."""
+        key = carried.link, carried.bytes <= SMALL
+        self._latest[key] = max(carried.at, self._latest.get(key, carried.at))
         self._new.append(carried)
         if len(self._new) > KEPT:
-            self.history()
+            self._sort_in()
 
-    def history(self) -> LinkHistory:
-        """Return all observations."""
+    def add_hop(self, hop: HopSeen) -> None:
+        """Add an observation of a hop, of this or an earlier daemon."""
+        self._hops.add(hop)
+
+    def nodes(self, now: float) -> Mapping[str, NodeLink]:
+        """Return what is known of the links of nodes that have shown something."""
+        version, when, cluster = self._figured
+        changed = version != self._hops.version or cluster is not self.cluster
+        if self.cluster is not None and (changed or now > when + AGED):
+            self._figured = self._hops.version, now, self.cluster
+            self._nodes = self._hops.nodes(self.cluster, now)
+            own = odd(self._nodes, self.cluster)
+            if own != self._history.nodes:
+                self._history = replace(self._history, nodes=own)
+        return self._nodes
+
+    def history(self, now: float) -> LinkHistory:
+        """Return all observations of classes, and the nodes that differ from theirs; the same object
+        as long as nothing has changed."""
+        self.nodes(now)
+        self._sort_in()
+        return self._history
+
+    def _hear_hop(self, hop: HopSeen) -> list[HopSeen]:
+        """Take in a hop; return it as it is believed now, if that should be noted."""
+        self.add_hop(hop)
+        believed = hop._replace(rate=self._hops.rate(hop.source, hop.target) or hop.rate)
+        noted = self._noted.get((hop.source, hop.target))
+        if noted is not None and hop.at < noted.at + AGED and _is_near(believed.rate, noted.rate):
+            return []
+        self._noted[hop.source, hop.target] = believed
+        return [believed]
+
+    def _is_usual(self, here: Node, there: Node) -> bool:
+        """Whether a hop between two nodes tells of its class: neither link is known to be odd. Before
+        anything is known of them, either might be."""
+        own = self._history.nodes
+        if self.cluster is None or here.name == there.name:
+            return True
+        known = here.name in self._nodes and there.name in self._nodes
+        return known and here.name not in own and there.name not in own
+
+    def _sort_in(self) -> None:
         if self._new:
             self._history = self._history.and_also(self._new)
             self._new = []
-        return self._history
 
-    def _crossed(self, job: int, transferred: Transferred) -> LinkClass | None:
-        """Return the widest class of link between two tasks, or within a ring; None if unknown."""
-        spots = self._spots.get(job, {})
-        here = spots.get(transferred.task)
-        if transferred.link == RING:
-            ends = list(spots.values())
-        else:
-            ends = [spots[name] for name in (transferred.task, transferred.link) if name in spots]
-        if here is None or len(ends) < 2:
-            return None
-        if len({end.node.domain for end in ends}) > 1:
-            return LinkClass(Wire.DOMAIN)
-        if len({end.node.rack for end in ends}) > 1:
-            return LinkClass(Wire.RACK)
-        if len({end.node.name for end in ends}) > 1:
-            return LinkClass(Wire.NIC, here.node.configuration)
-        # A ring of GPUs uses their own links, which it does not report.
-        through_memory = transferred.link != RING or here.device_type == CPU
-        return LinkClass(Wire.HOST, here.node.configuration) if through_memory else None
+    def _is_due(self, carried: Carried) -> bool:
+        key = carried.link, carried.bytes <= SMALL
+        return carried.at >= self._latest.get(key, -APART) + APART
+
+
+def _is_near(rate: float, other: float) -> bool:
+    return ALIKE <= rate / other <= 1 / ALIKE
+
+
+def _crossed(here: Node, there: Node) -> LinkClass:
+    """Return the widest class of link between two nodes, or inside one."""
+    if here.domain != there.domain:
+        return LinkClass(Wire.DOMAIN)
+    if here.rack != there.rack:
+        return LinkClass(Wire.RACK)
+    wire = Wire.HOST if here.name == there.name else Wire.NIC
+    return LinkClass(wire, here.configuration)

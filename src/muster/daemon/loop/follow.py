@@ -20,7 +20,7 @@ from muster.model.event import (
     TasksLost,
 )
 from muster.model.job import Job
-from muster.model.task import Fact, RunBroken, TaskEnded, TaskOrdered
+from muster.model.task import ConvergenceSeen, Fact, RunBroken, TaskEnded, TaskOrdered
 from muster.model.view import JobState, Phase
 from muster.perf.learnt.held import Held, held_on
 from muster.wire.records import PredictionRecord, prediction_error
@@ -51,15 +51,30 @@ class Follower:
             state = daemon.view.jobs[number]
             if state.phase is not Phase.WAITING:
                 finish = daemon.beliefs.finish(number, daemon.view, now)
+                summary = self._followed(number, summary, finish, now)
                 daemon.summaries[number] = self._predicted(state, summary, finish, now)
                 daemon.touch(number)
             elif summary.predicted_finish is not None:  # from before it was stopped
-                daemon.summaries[number] = replace(summary, predicted_finish=None)
+                daemon.summaries[number] = replace(
+                    summary, predicted_finish=None, finish_span=None, ending=None
+                )
                 daemon.touch(number)
         agents = daemon.agents()
         for fact in self._guard.look(daemon.view.cluster, agents, now):
             daemon.post(Entry([fact]))
-        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents)
+        links = daemon.beliefs.node_links()
+        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents, links)
+
+    def _followed(
+        self, number: int, summary: JobSummary, finish: float | None, now: float
+    ) -> JobSummary:
+        """Return the summary with what its losses say; tell once that they have stopped falling."""
+        beliefs = self._daemon.beliefs
+        ending = beliefs.ending(number)
+        span = None if finish is None else beliefs.finish_span(number, finish, now)
+        if ending is not None and ending.converged and not summary.converged:
+            self._daemon.post(Entry([ConvergenceSeen(number, now, ending.converged)]))
+        return replace(summary, finish_span=span, ending=ending or summary.ending)
 
     def noted(self, facts: Sequence[Fact]) -> None:
         """Tell beliefs and metrics about new facts."""
@@ -86,7 +101,9 @@ class Follower:
         spots = spots_of(
             cluster, {each.task.name: each.slot.node for each in gang.tasks} if gang else {}
         )
-        daemon.beliefs.holds(state.job, held(cluster, state), daemon.clock.now(), spots)
+        now, holds = daemon.clock.now(), held(cluster, state)
+        daemon.beliefs.holds(state.job, holds, now, spots)
+        daemon.beliefs.seat(state.job, state.placement if holds is not None else None, cluster, now)
 
     def _predicted(
         self, state: JobState, summary: JobSummary, finish: float | None, now: float

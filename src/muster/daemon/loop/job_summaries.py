@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from muster.core.why.words import NameOf, tell
 from muster.daemon.gang.exits import headline
 from muster.daemon.gang.state import GangState
 from muster.daemon.gang.transitions import Goal
 from muster.daemon.learn import Progress
+from muster.daemon.learn.convergence import LossEnding
 from muster.model.event import (
     Cancelled,
     Ended,
@@ -20,7 +22,7 @@ from muster.model.event import (
 )
 from muster.model.job import Job, Role, RoleSpec
 from muster.model.reason import Code, Reason
-from muster.model.task import Fact, StopAsked, job_of
+from muster.model.task import ConvergenceSeen, Fact, StopAsked, job_of
 from muster.model.view import JobState, Phase
 from muster.wire.records import JobRecord, PredictionRecord
 
@@ -46,6 +48,12 @@ class JobSummary:
     exit_code: int | None = None
     outcome: str = ""
     ended: float | None = None
+    finish_span: tuple[float, float] | None = None
+    """The 80 % interval of the predicted finish."""
+    ending: LossEnding | None = None
+    """What its losses say of its end."""
+    converged: str = ""
+    """That its loss has stopped falling, once that was seen."""
 
     def explain(self, reason: Reason, name_of: NameOf) -> "JobSummary":
         """Return the summary with this reason for the job's state; `name_of`: for its user's eyes."""
@@ -69,6 +77,7 @@ def restored_summary(record: JobRecord, predictions: Sequence[PredictionRecord])
         last_prediction=finishes[-1] if finishes else None,
         resizes=record.resizes,
         preemptions=record.preemptions,
+        converged=record.converged,
     )
 
 
@@ -96,6 +105,8 @@ def _after(summary: JobSummary, fact: Fact) -> JobSummary:
         case Requeued() if fact.not_before > fact.at:
             code = Code.WAITING_RESTART.value
             summary = replace(summary, reason=None, code=code, text="")
+        case ConvergenceSeen():
+            summary = replace(summary, converged=fact.text)
         case StopAsked():
             summary = replace(summary, stopping=True)
         case Cancelled():
@@ -132,7 +143,13 @@ def why(summary: JobSummary, state: JobState, gang: GangState | None) -> tuple[s
         return Code.RESTARTING.value, _restart_text(gang)
     if summary.code == Code.WAITING_RESTART and not summary.text:
         return summary.code, _restart_text(gang)
+    if summary.converged and state.phase is Phase.RUNNING and summary.code in _QUIET:
+        return Code.CONVERGED.value, summary.converged
     return summary.code, summary.text
+
+
+_QUIET = (Code.CONTINUES, Code.AT_MOST, "")
+"""Reasons that say less than that a job has converged."""
 
 
 def _restart_text(gang: GangState | None) -> str:
@@ -190,7 +207,25 @@ def record_of(
         live=gang.live if gang else False,
         error=summary.error,
         exit_code=summary.exit_code,
+        slowed=progress.slowed if progress and progress.beside and placed else None,
+        beside=progress.beside if progress and progress.beside and placed else None,
+        finish_low=summary.finish_span[0] if summary.finish_span and not over else None,
+        finish_high=summary.finish_span[1] if summary.finish_span and not over else None,
+        converged=summary.converged,
+        **_by_loss(summary.ending, job.program.until, over=over),
     )
+
+
+def _by_loss(ending: LossEnding | None, given: str, *, over: bool) -> dict[str, Any]:
+    """Return what its losses say; `given`: the end it was submitted with."""
+    if ending is None:
+        return {"until": given}
+    left = None if over or ending.epochs is None else ending.epochs
+    return {
+        "until": ending.until,
+        "epochs_left": left and (left.mean, left.low, left.high),
+        "noticed": "" if over else "; ".join((*ending.notes, ending.unknown)).strip("; "),
+    }
 
 
 def asked(job: Job) -> str:

@@ -311,7 +311,7 @@ class Daemon:
         nodes, self.sights = self.view.cluster.index, turn.sights
         self.state = turn.state
         if self.view.cluster.index is not nodes:  # some have come or gone
-            self.beliefs.follow(self.view.cluster.node_devices())
+            self.beliefs.follow(self.view.cluster.node_devices(), self.view.cluster)
         self.summaries.update(summaries)
         for number, closed in turn.closed.items():
             summary = self.summaries.pop(number, None)
@@ -418,7 +418,7 @@ class Daemon:
         self._earliest = time.monotonic() + self.pace.rest * self.last_cycle
         if decided is None:
             return
-        again = min(decided.again, self._next_pause_end(now), next_start(self.view, now))
+        again = min(decided.again, _next_pause_end(view, now), next_start(self.view, now))
         if again < math.inf:
             self._due = min(self._due, time.monotonic() + max(0.0, again - now))
         facts, explained = self._explain(decided, now)
@@ -449,11 +449,6 @@ class Daemon:
             elif not deciding.done():
                 await self._wake.wait()
         self._wake.set()  # the rest is for the next turn
-
-    def _next_pause_end(self, now: float) -> float:
-        """When the next pause after a change ends: until then a policy may leave that job alone."""
-        ends = (s.since + s.job.pause for s in self.view.jobs.values() if s.since is not None)
-        return min((end + AFTER_PAUSE for end in ends if end + AFTER_PAUSE > now), default=math.inf)
 
     def _explain(self, decided: Decisions, now: float) -> tuple[list[Fact], dict[int, JobSummary]]:
         """Return decisions and new reasons for waiting as facts, and the summaries they change."""
@@ -489,6 +484,13 @@ def _attempt(call: Callable[[], None]) -> None:
         call()
     except Exception:
         log.exception("command failed")
+
+
+def _next_pause_end(view: View, now: float) -> float:
+    """When the next pause after a change ends: until then a policy may leave that job alone."""
+    changed = ((s, s.since) for s in view.jobs.values() if s.since is not None)
+    ends = (since + view.last_pause(state) + AFTER_PAUSE for state, since in changed)
+    return min((end for end in ends if end > now), default=math.inf)
 
 
 def _only_submits(entry: Entry, view: View) -> bool:

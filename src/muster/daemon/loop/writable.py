@@ -38,6 +38,9 @@ def _plain(record: JobRecord) -> JobRecord:
         pause=0.0,
         predicted_start=None,
         predicted_finish=None,
+        finish_low=None,
+        finish_high=None,
+        epochs_left=None,
         first_predicted_finish=None,
     )
 

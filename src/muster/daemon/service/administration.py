@@ -137,9 +137,10 @@ class Administration(TrustRequests):
         return record
 
     def _nodes(self, caller: Caller, nodes: Sequence[Node]) -> list[NodeRecord]:
-        view, agents, seen = self._daemon.view, self._daemon.agents(), partial(self._job_name, caller)
-        held = holdings(view)
-        records = [node_record(view, each, held, seen, agents) for each in nodes]
+        beliefs, seen = self._daemon.beliefs, partial(self._job_name, caller)
+        view = replace(self._daemon.view, uplinks=beliefs.links().nodes)
+        held, agents, links = holdings(view), self._daemon.agents(), beliefs.node_links()
+        records = [node_record(view, each, held, seen, agents, links) for each in nodes]
         if not caller.admin:
             return records
         finish = partial(self._daemon.beliefs.finish, view=view, now=self._daemon.clock.now())

@@ -84,6 +84,8 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return f"{_named(fact.exited.task)} {end}: {words(fact.exited)}"
         case t.RuntimeSeen():
             return "uses Muster's runtime: can be resized live"
+        case t.ConvergenceSeen():
+            return f"converged, {fact.text}"
         case t.StopAsked():
             return f"{'forced ' if fact.force else ''}stop requested by its user"
         case t.RequeueAsked():

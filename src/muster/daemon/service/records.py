@@ -15,6 +15,8 @@ from muster.model.pool import ROOT, Entitlements, Quota
 from muster.model.task import TaskEnded, TaskId, TaskOrdered
 from muster.model.topology import each_bit
 from muster.model.view import Phase, View
+from muster.perf.history.hops import NodeLink
+from muster.perf.wires import LinkClass, Wire, prior
 from muster.store.batch import Journalled
 from muster.wire.records import (
     NodeHealth,
@@ -23,6 +25,7 @@ from muster.wire.records import (
     PoolRecord,
     QuotaRecord,
     TaskRecord,
+    UplinkRecord,
 )
 
 JobName = Callable[[Job], str | None]
@@ -48,9 +51,10 @@ def node_record(
     held_there: Holdings,
     name_of: JobName,
     agents: Mapping[str, NodeHealth] | None = None,
+    links: Mapping[str, NodeLink] | None = None,
 ) -> NodeRecord:
-    """A node, the jobs on it and what its agent says; of jobs that the reader may not see, only how
-    many."""
+    """A node, the jobs on it, what its agent says and its link has shown; of jobs that the reader may
+    not see, only how many."""
     kind = view.cluster.configuration_of(node)
     held = 0
     jobs: list[str] = []
@@ -77,8 +81,16 @@ def node_record(
         rack=node.rack,
         domain=node.domain,
         configuration=node.configuration,
+        uplink=_uplink(view, node, (links or {}).get(node.name)),
         **_offered(node, agents or {}),
     )
+
+
+def _uplink(view: View, node: Node, known: NodeLink | None) -> UplinkRecord:
+    """A node's link, as claimed and as learnt."""
+    if known is None:
+        return UplinkRecord(prior(view.cluster, LinkClass(Wire.NIC, node.configuration)).bandwidth)
+    return UplinkRecord(known.rated, known.rate, known.reports, known.at, node.name in view.uplinks)
 
 
 def _offered(node: Node, agents: Mapping[str, NodeHealth]) -> dict[str, Any]:

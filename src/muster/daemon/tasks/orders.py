@@ -86,6 +86,8 @@ class Orders:
         own["MUSTER_ATTEMPT"] = str(gang.runs)
         if program.resume_from:
             own["MUSTER_RESUME_FROM"] = program.resume_from
+        if program.until:
+            own["MUSTER_UNTIL"] = program.until
         if job.batch and job.largest_batch:
             own["MUSTER_BATCH"] = f"{job.batch}..{job.largest_batch}"
         user = self._around.submitters.user_of(job.user)

@@ -12,6 +12,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from muster.ending import parse_ending
 from muster.files.errors import one_of
 from muster.files.job.command import parse_command
 from muster.files.job.environ import parse_text, parse_variables
@@ -103,6 +104,13 @@ Signal = Annotated[
 ]
 
 
+def _until(text: str) -> str:
+    return str(parse_ending(text))
+
+
+Until = Annotated[str, scalar(_until), WithJsonSchema({"type": "string", "minLength": 1})]
+
+
 @dataclass(frozen=True, slots=True)
 class LimitWarning:
     """When tasks are warned before their time limit, in s, and by which signal."""
@@ -174,7 +182,10 @@ class RolesEntry(FileEntry):
     """The roles of a job."""
 
     worker: RoleEntry = Field(description="Tasks that compute gradients.", examples=[{"count": "2..8"}])
-    server: RoleEntry | None = optional("Parameter servers: tasks that hold and update parameters.")
+    server: RoleEntry | None = optional(
+        "Parameter servers: tasks that hold and update parameters. With a count from 0, such as 0..4, "
+        "the planner decides how many there are."
+    )
 
 
 class LocalityEntry(FileEntry):
@@ -307,6 +318,12 @@ class JobEntry(FileEntry):
         "60s",
         "When to warn the tasks before the time limit, and by which signal. Without a "
         "signal: by the checkpoint signal, or by a request for a checkpoint in jobs of the runtime.",
+    )
+    until: Until | None = optional(
+        "When a training of the runtime ends by its loss, if its script has no `until=`: below a "
+        "bound, or once epochs lower it by less than a share of the largest. The script's epochs are "
+        "the most.",
+        examples=["converged 0.5%", "loss < 0.1", "converged 0.5% for 5 epochs or loss < 0.1"],
     )
     resume_from: Text | None = optional(
         "Checkpoints to start from while it has none of its own: a job of the same user (number or "

@@ -65,6 +65,7 @@ def program_of(entry: JobEntry, folder: str, resume_from: str, kept: KeptFiles) 
         checkpoint=kept.checkpoint,
         at_most_once=entry.at_most_once,
         finish_grace=entry.finish_grace,
+        until=entry.until or "",
     )
 
 
@@ -181,8 +182,11 @@ def largest_of(entry: JobEntry) -> int | None:
 
 
 def refuse_without_servers(entry: JobEntry) -> None:
-    if entry.sync == "dedicated" and (entry.roles is None or entry.roles.server is None):
+    servers = entry.roles.server if entry.roles is not None else None
+    if entry.sync == "dedicated" and servers is None:
         raise FieldError(("sync",), "dedicated needs servers; add roles.server")
+    if entry.sync == "dedicated" and servers is not None and not servers.count.least:
+        raise FieldError(("sync",), "dedicated needs servers; let roles.server.count start at 1")
 
 
 def roles_of(entry: JobEntry) -> tuple[RoleSpec, ...]:
@@ -215,7 +219,7 @@ def _role(role: Role, entry: RoleEntry) -> RoleSpec:
     loc: Loc = ("roles", role.value)
     devices = entry.devices or (_ONE if role is Role.WORKER else _NONE)
     need = Need(_per_task(devices, (*loc, "devices")), entry.cores, entry.memory)
-    if entry.count.least == 0:
+    if entry.count.least == 0 and (role is Role.WORKER or entry.count.most == 0):
         raise FieldError((*loc, "count"), "must start at 1")
     _refuse_empty(need, loc)
     _refuse_tiny(need, loc)

@@ -9,12 +9,13 @@ The interval's constants were tuned on recorded curves that no reported figure u
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import sqrt
+from math import inf, sqrt
 from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.ending import Ending
 from muster.perf.epochs.loss_curve import (
     LEAST_POINTS,
     Floats,
@@ -42,6 +43,8 @@ SETTLED = 8
 """... against this many points before it."""
 LEVELS_APART = 4.5
 """Epochs from the middle of the four points before a drop to the middle of the three after it."""
+FAR_AHEAD = 10.0
+"""Times the epochs so far: a curve does not say when a bound that is farther ahead is reached."""
 RISE = 0.05
 """The loss is rising if it lies this share of the largest loss above its best."""
 
@@ -68,15 +71,31 @@ class LossNote:
 @dataclass(frozen=True, slots=True)
 class Target:
     """Converged: the fitted loss falls by less than `decrease` of the largest loss in each of `epochs`
-    epochs, or `most` epochs have passed."""
+    epochs, or is below `below`, or `most` epochs have passed."""
 
-    decrease: float = 0.01
+    decrease: float | None = 0.01
     epochs: int = 3
-    most: int | None = None
+    most: float | None = None
+    below: float | None = None
 
     def __post_init__(self) -> None:
-        if not (0 < self.decrease < 1 and self.epochs >= 1 and (self.most is None or self.most >= 0)):
+        fine = self.decrease is None or 0 < self.decrease < 1
+        if not (fine and self.epochs >= 1 and (self.most is None or self.most >= 0)):
             raise ValueError(f"not a target: {self}")
+
+    @staticmethod
+    def of(ending: Ending, most: float | None = None) -> "Target":
+        """Return the target of a training that ends by its loss, after `most` epochs at the latest."""
+        return Target(ending.decrease, ending.patience, most, ending.bound)
+
+    def end_of(self, curve: LossCurve, noise: float) -> float:
+        """Return the epoch after which a training with this curve ends; `noise`: of one epoch's loss.
+
+        The first loss below a bound is one that is low by chance, by about its standard deviation."""
+        ends = [] if self.decrease is None else [curve.slow_from(self.decrease) + self.epochs - 1]
+        if self.below is not None:
+            ends.append(curve.below_from(self.below + noise))
+        return min(ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,22 +199,29 @@ def _predict(whole: Series, target: Target, notes: tuple[LossNote, ...]) -> Rema
         return Unknown(WhyUnknown.NOT_CONVERGING, f"the loss has fallen by {fallen:.1%} only so far")
     slow_start = not drop and steepest >= max(len(part.epochs) - LEAST_POINTS, 1)
     fitted = part.since(min(steepest, len(part.epochs) - LEAST_POINTS))
-    forecast = _forecast(fitted, target, slow_start=slow_start)
+    forecast, now = _forecast(fitted, target, slow_start=slow_start), float(whole.epochs[-1])
+    if target.decrease is None and target.most is None and forecast.left >= FAR_AHEAD * now:
+        level = forecast.curve.scale * forecast.curve.b2
+        detail = f"the loss levels off at {level:.4g}, by what it has shown so far"
+        return Unknown(WhyUnknown.NOT_CONVERGING, detail)
     notes += _notes(whole, drop, slow_start=slow_start) + rise
-    return Remaining(_at_most(forecast.estimate(), target, whole.epochs[-1]), notes, forecast)
+    return Remaining(_at_most(forecast.estimate(), target, now), notes, forecast)
 
 
 def _forecast(part: Series, target: Target, *, slow_start: bool) -> EpochForecast:
     """Return the median of the windows' answers. The doubt grows with the distance and with their
     disagreement, and is at least the epochs over which convergence is judged."""
     now = float(part.epochs[-1])
-    curves = sorted(fit(part), key=lambda curve: curve.slow_from(target.decrease))
-    lefts = [max(curve.slow_from(target.decrease) + target.epochs - 1 - now, 0.0) for curve in curves]
+    far = FAR_AHEAD * now if target.decrease is None else inf
+    curves = sorted(
+        (target.end_of(curve, part.noise * part.scale), i, curve) for i, curve in enumerate(fit(part))
+    )
+    lefts = [min(max(end - now, 0.0), far) for end, _, _ in curves]
     middle = len(lefts) // 2
     left = lefts[middle]
     doubt = left / 2 + lefts[-1] - lefts[0] + target.epochs
     stage = TrainingStage.SLOW_START if slow_start else _stage(now / (now + left))
-    return EpochForecast(curves[middle], left, doubt, stage)
+    return EpochForecast(curves[middle][2], left, doubt, stage)
 
 
 def _stage(share: float) -> TrainingStage:

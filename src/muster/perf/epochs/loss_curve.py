@@ -72,6 +72,16 @@ class LossCurve:
         u = (self.b0 + sqrt(self.b0**2 + 4 * self.b0 / decrease)) / 2
         return max(self.since + ceil((u - self.b1) / self.b0 - 1e-6), self.since)
 
+    def below_from(self, bound: float) -> float:
+        """Return the epoch from which the loss is below a bound; infinite if it levels off above it.
+
+        With l = bound / scale, b0·k + b1 > 1 / (l - b2)."""
+        above = bound / self.scale - self.b2
+        needed = 1 / above - self.b1 if above > 0 else inf
+        if needed <= 0:
+            return self.since
+        return self.since + needed / self.b0 if self.b0 > 0 else inf
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:

@@ -5,13 +5,14 @@ non-negative least squares on relative errors; later ones weigh more, outliers a
 Huber's rule, and the cluster file counts as one more observation.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from math import exp, isfinite, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.model.cluster import Cluster
 from muster.model.topology import Link
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 from muster.perf.wires import LinkClass
@@ -72,6 +73,8 @@ class LinkHistory:
     """Transfers of all jobs, the latest last."""
 
     observed: tuple[Carried, ...] = ()
+    nodes: Mapping[str, float] = field(default_factory=dict)
+    """Bytes/s of nodes whose link differs from that of their class."""
 
     def and_also(self, more: Iterable[Carried]) -> "LinkHistory":
         """Return the history with more observations; of each class only the latest are kept."""
@@ -82,10 +85,24 @@ class LinkHistory:
             room[carried.link] = room.get(carried.link, KEPT) - 1
             if room[carried.link] >= 0:
                 kept.append(carried)
-        return LinkHistory(tuple(reversed(kept)))
+        return LinkHistory(tuple(reversed(kept)), self.nodes)
 
     def of(self, link: LinkClass) -> list[Carried]:
         return [carried for carried in self.observed if carried.link == link]
+
+
+def with_own_links(cluster: Cluster, nodes: Mapping[str, float]) -> Cluster:
+    """Return the cluster with nodes of a class of their own where their link's bytes/s differ."""
+    kinds, found = dict(cluster.configurations), list(cluster.nodes)
+    for name, rate in nodes.items():
+        if name not in cluster.index:
+            continue
+        node = cluster.node(name)
+        kind = cluster.configuration_of(node)
+        own = f"{kind.name}@{name}"
+        kinds[own] = replace(kind, name=own, nic=Link(rate, kind.nic.latency))
+        found[cluster.index[name]] = replace(node, configuration=own)
+    return replace(cluster, configurations=kinds, nodes=tuple(found)) if nodes else cluster
 
 
 def learn(rated: Link, observed: list[Carried]) -> LinkEstimate | Unknown:

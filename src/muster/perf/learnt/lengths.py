@@ -18,7 +18,7 @@ as long again (Tiresias has discrete queues for the same reason).
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log, log2
+from math import ceil, exp, log, log2
 
 KEPT = 256
 """Newest lengths kept: enough for every quantile used; old ones may be stale."""
@@ -37,6 +37,16 @@ class Left:
 
     middle: float
     spread: float
+
+
+def agreed(one: Left, other: Left) -> Left:
+    """Return what two independent estimates of the same work say together: the mean of their
+    logarithms, each weighing 1 / spread²."""
+    if min(one.middle, other.middle) <= 0 or min(one.spread, other.spread) <= 0:
+        return one if one.spread <= other.spread else other
+    weights = one.spread**-2, other.spread**-2
+    middle = weights[0] * log(one.middle) + weights[1] * log(other.middle)
+    return Left(exp(middle / sum(weights)), sum(weights) ** -0.5)
 
 
 class Lengths:

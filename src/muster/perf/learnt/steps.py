@@ -14,18 +14,21 @@ import numpy as np
 
 from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Array, Split
+from muster.perf.learnt.residue import Residue
 from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, fit_placed
 from muster.perf.speed.step_form import Arrays, Reference, StepSetting, Times, times
 
 FEW = 8
 """Each new setting up to this number is worth a refit: the form needs as many."""
-MOST = 24
-"""Settings kept: more than twice the form's unknowns; a fit takes milliseconds."""
+MOST = 48
+"""Settings kept: a batch of its own, of each job of an application, on a dozen placements."""
 AVERAGED = 8
 """Newest reports of a setting that are averaged: their jitter is then a third of one's."""
 SURPRISE = 0.15
 """Error of the logarithm of a step that causes a refit: the usual difference between placements that
 the form cannot know (`speed.fitted.Spread`)."""
+MOVED = 0.05
+"""The same of a setting's mean."""
 DOUBTED = 1
 """Reports that are kept of a setting whose newest is a surprise: two new ones replace what was wrong,
 while a single wrong one counts half."""
@@ -55,9 +58,16 @@ class StepTimes:
         self._fitted_to: dict[StepSetting, float] = {}
         """Logarithm of the s of each setting at the last fit."""
         self._fit: FittedSpeed | None = None
+        self._rest: Residue | None = None
+        """What the form leaves unexplained."""
+        self._known: dict[StepSetting, float] = {}
+        """The same when the residue was last computed."""
         self._stale = False
+        """Whether the form is wrong."""
+        self._moved_on = False
+        """Whether the residue is out of date."""
         self._version = 0
-        """Counts fits."""
+        """Counts changes of either."""
         self.widest = 0
         """The most devices of any report."""
 
@@ -71,12 +81,15 @@ class StepTimes:
             self._stale = self._stale or self._surprised(sample)
             self._make_room()
             self._reports[setting] = [sample]
+            self._moved_on = True
             return
         off = abs(log(sample.seconds) - log(_mean(known).seconds))
         kept = known[-DOUBTED:] if off > SURPRISE else known
         self._reports.pop(setting)
         self._reports[setting] = mended = [*kept, sample][-AVERAGED:]
-        self._stale = self._stale or self._moved(setting, mended)
+        mean = log(_mean(mended).seconds)
+        self._stale = self._stale or _apart(mean, self._fitted_to.get(setting)) > SURPRISE
+        self._moved_on = self._moved_on or _apart(mean, self._known.get(setting)) > MOVED
 
     def known(self) -> tuple[int, int]:
         """Return a version that changes with the fit and the widest report."""
@@ -84,13 +97,21 @@ class StepTimes:
         return self._version, self.widest
 
     def _refresh(self) -> None:
+        """Take in what has changed: the form if it is wrong, else only what it leaves."""
+        if not (self._stale or self._moved_on):
+            return
+        means = {setting: _mean(reports) for setting, reports in self._reports.items()}
         if self._stale:
-            means = {setting: _mean(reports) for setting, reports in self._reports.items()}
             fit = fit_placed(list(means.values()))
             self._fit = None if isinstance(fit, Unknown) else fit
             self._fitted_to = {setting: log(mean.seconds) for setting, mean in means.items()}
-            self._stale = False
-            self._version += 1
+        self._known = {setting: log(mean.seconds) for setting, mean in means.items()}
+        if self._fit is not None:
+            off = np.array(list(self._known.values())) - _fitted(self._fit, list(means)).step
+            counts = [len(reports) for reports in self._reports.values()]
+            self._rest = Residue.of(list(means), off, counts)
+        self._stale = self._moved_on = False
+        self._version += 1
 
     def seconds(self, places: Sequence[PlacedSplit], prior_batch: int) -> Array:
         """Return s of a step at each place, before any report in units of a step of `prior_batch`
@@ -101,12 +122,17 @@ class StepTimes:
         """
         self._refresh()
         settings = [place.setting for place in places]
+        further = np.array([place.split.further for place in places])
         if self._fit is None:
             even = np.zeros(len(settings))
             at = times(PRIOR.middles, Arrays.of(settings), Reference(1.0, prior_batch), even, even)
         else:
             at = _fitted(self._fit, settings)
-        further = np.array([place.split.further for place in places])
+            if self._rest is not None:
+                return np.asarray(
+                    (np.exp(at.step) + further * np.exp(at.compute)) * np.exp(self._rest.at(settings)),
+                    dtype=np.float64,
+                )
         return np.asarray(np.exp(at.step) + further * np.exp(at.compute), dtype=np.float64)
 
     def spread(self, place: PlacedSplit) -> float:
@@ -123,11 +149,6 @@ class StepTimes:
         at = _fitted(self._fit, [sample.setting])
         return abs(log(sample.seconds) - float(at.step[0])) > SURPRISE
 
-    def _moved(self, setting: StepSetting, reports: Sequence[PlacedSample]) -> bool:
-        """Whether a setting is no longer what the form was fitted to."""
-        before = self._fitted_to.get(setting)
-        return before is not None and abs(log(_mean(reports).seconds) - before) > SURPRISE
-
     def _make_room(self) -> None:
         """Drop the older of the two closest settings: it tells least."""
         if len(self._reports) < MOST:
@@ -141,6 +162,10 @@ class StepTimes:
 
 UNSEEN = log(2.0)
 """Standard deviation of the logarithm of an unreported step: a factor of two."""
+
+
+def _apart(mean: float, before: float | None) -> float:
+    return 0.0 if before is None else abs(mean - before)
 
 
 def _one_pass(place: PlacedSplit, seconds: float, sync: float | None) -> PlacedSample:

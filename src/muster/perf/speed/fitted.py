@@ -21,9 +21,9 @@ from math import isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
+from muster.perf.speed.gauss_newton import CLOSE, solve
 from muster.perf.speed.step_form import BELIEFS, Arrays, Belief, Reference, StepSetting, Times, times
 
 Array = NDArray[np.float64]
@@ -40,6 +40,9 @@ KEPT = 8
 
 ROUNDS = 3
 """Times that the spread is taken from the residuals and the fit repeated; it settles by then."""
+
+ROUGHLY = 1e-2
+"""How closely the rounds before the last are solved: only the spread is taken from them."""
 
 STEPS = 100
 """Most evaluations of one fit. Measured jobs need 10-40; samples that contradict each other by
@@ -142,18 +145,18 @@ class _Columns:
         """Return the columns of the two factors of each setting, shape (settings, 2)."""
         return np.array([[self.factors[key] for key in _keys(setting)] for setting in settings])
 
-    def times(self, x: Array, settings: Sequence[StepSetting], unit: Reference) -> Times:
-        """Return the form's times, scaled by the factors."""
-        batch, placement = (x[self.at(settings)] * self.spread.factors).T
+    def times(self, x: Array, arrays: Arrays, at: NDArray[np.intp], unit: Reference) -> Times:
+        """Return the form's times, scaled by the factors at these columns."""
+        batch, placement = (x[at] * self.spread.factors).T
         unknowns = self.prior.middles + self.prior.deviations * x[: len(self.prior.beliefs)]
-        return times(unknowns, Arrays.of(settings), unit, batch, placement)
+        return times(unknowns, arrays, unit, batch, placement)
 
-    def jacobian(self, found: Times, settings: Sequence[StepSetting]) -> Array:
+    def jacobian(self, found: Times, at: NDArray[np.intp]) -> Array:
         """Return the derivatives of (log step, log computing), shape (settings, 2, unknowns)."""
-        by, known = np.zeros((len(settings), 2, self.count)), len(self.prior.beliefs)
+        by, known = np.zeros((len(at), 2, self.count)), len(self.prior.beliefs)
         by[:, 0, :known] = found.step_by * self.prior.deviations
         by[:, 1, :known] = found.compute_by * self.prior.deviations
-        rows, at = np.arange(len(settings))[:, None], self.at(settings)
+        rows = np.arange(len(at))[:, None]
         sensitive = np.stack([found.by_compute, found.by_sync], axis=1)
         by[rows, 0, at] = sensitive * self.spread.factors
         by[rows, 1, at[:, :1]] = self.spread.batch
@@ -198,8 +201,9 @@ class FittedSpeed:
         x, covariance = np.zeros(columns.count), np.eye(columns.count)
         x[kept] = self.found
         covariance[np.ix_(kept, kept)] = self.covariance
-        found = columns.times(x, settings, self.unit)
-        return found.step, columns.jacobian(found, settings), covariance
+        at = columns.at(settings)
+        found = columns.times(x, Arrays.of(settings), at, self.unit)
+        return found.step, columns.jacobian(found, at), covariance
 
 
 def fit_placed(samples: Sequence[PlacedSample], prior: Prior = PRIOR) -> FittedSpeed | Unknown:
@@ -233,10 +237,11 @@ def _fit_shape(shape: tuple[int, ...], prior: Prior) -> FittedSpeed:
 def _fit_all(kept: tuple[PlacedSample, ...], prior: Prior) -> FittedSpeed:
     smallest = min(kept, key=lambda s: (s.setting.devices, s.setting.batch))
     unit = Reference(smallest.computing, smallest.setting.batch)
-    fit = _most_probable(kept, unit, _columns(kept, prior, 1.0), None)
-    for _ in range(ROUNDS):
+    fit = _most_probable(kept, unit, _columns(kept, prior, 1.0), None, ROUGHLY)
+    for i in range(ROUNDS):
         scale = _scale(fit, prior)
-        fit = _most_probable(kept, unit, _columns(kept, prior, scale), fit.x)
+        close = CLOSE if i == ROUNDS - 1 else ROUGHLY
+        fit = _most_probable(kept, unit, _columns(kept, prior, scale), fit.x, close)
     covariance = np.asarray(np.linalg.inv(fit.jacobian.T @ fit.jacobian), dtype=np.float64)
     return FittedSpeed(kept, unit, fit.columns, fit.x, covariance)
 
@@ -269,29 +274,30 @@ def _newest(samples: Sequence[PlacedSample]) -> tuple[PlacedSample, ...]:
 
 
 def _most_probable(
-    samples: Sequence[PlacedSample], unit: Reference, columns: _Columns, start: Array | None
+    samples: Sequence[PlacedSample],
+    unit: Reference,
+    columns: _Columns,
+    start: Array | None,
+    close: float,
 ) -> _Fit:
     """Solve least squares over the measurements and the prior."""
     settings = [sample.setting for sample in samples]
+    arrays, at = Arrays.of(settings), columns.at(settings)
     measured = np.log([(sample.seconds, sample.computing) for sample in samples])
     weights = _weights(samples, columns.spread)
+    prior = np.eye(columns.count)
 
-    def residuals(x: Array) -> Array:
-        found = columns.times(x, settings, unit)
-        off = np.stack([found.step, found.compute], axis=1) - measured
-        return np.concatenate([(off * weights).ravel(), x])
+    def evaluate(x: Array) -> tuple[Array, Array]:
+        found = columns.times(x, arrays, at, unit)
+        off = (np.stack([found.step, found.compute], axis=1) - measured) * weights
+        by = columns.jacobian(found, at) * weights[:, :, None]
+        return (
+            np.concatenate([off.ravel(), x]),
+            np.concatenate([by.reshape(-1, columns.count), prior]),
+        )
 
-    def jacobian(x: Array) -> Array:
-        by = columns.jacobian(columns.times(x, settings, unit), settings) * weights[:, :, None]
-        return np.concatenate([by.reshape(-1, columns.count), np.eye(columns.count)])
-
-    x0 = np.zeros(columns.count) if start is None else start
-    # Tight, so that where the steps stop does not depend on where they began.
-    found = least_squares(
-        residuals, x0, jac=jacobian, ftol=1e-12, xtol=1e-12, gtol=1e-12, max_nfev=STEPS
-    )
-    x = np.asarray(found.x, dtype=np.float64)
-    return _Fit(columns, x, residuals(x)[: measured.size], jacobian(x))
+    solved = solve(evaluate, np.zeros(columns.count) if start is None else start, STEPS, close)
+    return _Fit(columns, solved.x, solved.residuals[: measured.size], solved.jacobian)
 
 
 def _weights(samples: Sequence[PlacedSample], spread: Spread) -> Array:

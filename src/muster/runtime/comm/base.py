@@ -1,17 +1,6 @@
-"""The interface of communicators, and their transfers."""
+"""The interface of communicators."""
 
-from dataclasses import dataclass
 from typing import Protocol
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Bytes of a step sent over a link, and the seconds they took."""
-
-    link: str
-    """"ring" for a collective, else the name of the other task."""
-    bytes: int
-    seconds: float
 
 
 class Alone:
@@ -23,9 +12,8 @@ class Alone:
     def put(self, bucket: int) -> None:
         """Nothing to send."""
 
-    def finish(self) -> list[Transfer]:
+    def finish(self) -> None:
         """Nothing to wait for."""
-        return []
 
     def close(self) -> None:
         """Nothing to drop."""
@@ -45,7 +33,7 @@ class Communicator(Protocol):
     def put(self, bucket: int) -> None:
         """Hand over a bucket that holds its gradients; do not wait."""
 
-    def finish(self) -> list[Transfer]:
+    def finish(self) -> None:
         """Wait until every bucket holds its sum."""
 
     def close(self) -> None:

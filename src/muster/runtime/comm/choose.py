@@ -108,8 +108,7 @@ def make(
     if not choice.shares:
         return Ring(group, flats)
     workers = range(sum(member.role == "worker" for member in members))
-    names = [member.task for member in members]
-    return Sharded(group, flats, choice.owners, workers, names, after_sum, mirrors)
+    return Sharded(group, flats, choice.owners, workers, after_sum, mirrors)
 
 
 def shards(

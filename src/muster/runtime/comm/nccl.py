@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from muster.runtime.comm.base import Transfer
 from muster.runtime.comm.group import GlooGroup, Work
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.watch import Watch
@@ -51,7 +50,7 @@ class Nccl(Ring):
         if not all(flat.is_cuda for flat in flats[:-1]):
             raise BrokenGroupError("NCCL sums on GPUs only, and these gradients are in host memory")
         self._ballot: Work | None = None
-        self._sums: list[tuple[int, float, Any]] = []
+        self._sums: list[Any] = []
         self._why = ""
         """Why the group is broken; empty: it is not."""
         self._ending = threading.Lock()
@@ -76,8 +75,7 @@ class Nccl(Ring):
         if bucket == len(self._flats) - 1:
             self._ballot = self._group.allreduce(flat)
             return
-        put = time.monotonic()
-        self._sums.append((bucket, put, self.start(lambda pg: pg.allreduce([flat], self._sum))))
+        self._sums.append(self.start(lambda pg: pg.allreduce([flat], self._sum)))
 
     def start(self, call: Callable[[Any], Any]) -> Any:
         """Start an operation of torch's process group, behind what the current stream has queued."""
@@ -100,20 +98,15 @@ class Nccl(Ring):
         if self._why:
             raise BrokenGroupError(self._why)
 
-    def finish(self) -> list[Transfer]:
+    def finish(self) -> None:
         """Wait until every bucket holds its sum, and not only its place in the device's queue."""
         if self._ballot is not None:
             self._ballot.wait(time.monotonic() + self._group.deadline)
         self._watch.wait_from_now()
-        size, seconds, before = 0, 0.0, 0.0
-        for bucket, put, work in self._sums:
+        for work in self._sums:
             self._await(work)
-            now = time.monotonic()
-            size, seconds = size + self._flats[bucket].nbytes, seconds + now - max(put, before)
-            before = now
         self._watch.done()
         self._sums.clear()
-        return [Transfer("ring", size, seconds)] if size else []
 
     def close(self) -> None:
         self._watch.close()

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from muster.runtime.comm.base import Transfer
 from muster.runtime.comm.group import GlooGroup, Work
 
 
@@ -14,7 +13,7 @@ class Ring:
 
     def __init__(self, group: GlooGroup, flats: Sequence[Tensor]) -> None:
         self._group, self._flats = group, flats
-        self._works: list[tuple[int, float, Work]] = []
+        self._works: list[Work] = []
 
     def begin(self) -> None:
         self._works.clear()
@@ -22,19 +21,14 @@ class Ring:
     def put(self, bucket: int) -> None:
         flat = self._flats[bucket]
         if flat.numel() > 0:
-            self._works.append((bucket, time.monotonic(), self._group.allreduce(flat)))
+            self._works.append(self._group.allreduce(flat))
 
-    def finish(self) -> list[Transfer]:
-        """Wait until every bucket holds its sum; its time starts when those before are done."""
+    def finish(self) -> None:
+        """Wait until every bucket holds its sum."""
         until = time.monotonic() + self._group.deadline
-        size, seconds, before = 0, 0.0, 0.0
-        for bucket, put, work in self._works:
+        for work in self._works:
             work.wait(until)
-            now = time.monotonic()
-            size, seconds = size + self._flats[bucket].nbytes, seconds + now - max(put, before)
-            before = now
         self._works.clear()
-        return [Transfer("ring", size, seconds)] if size else []
 
     def close(self) -> None:
         self._group.close()

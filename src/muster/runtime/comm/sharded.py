@@ -15,7 +15,6 @@ from queue import Empty, SimpleQueue
 import torch
 from torch import Tensor
 
-from muster.runtime.comm.base import Transfer
 from muster.runtime.comm.group import GlooGroup, Work
 from muster.runtime.errors import BrokenGroupError
 
@@ -74,11 +73,10 @@ class Sharded:
         flats: Sequence[Tensor],
         owners: Mapping[int, float],
         workers: range | None = None,
-        names: Sequence[str] = (),
         after_sum: AfterSum | None = None,
         mirrors: Mapping[int, int] | None = None,
     ) -> None:
-        """`owners`: share of each owning rank; `names` of the tasks, by rank.
+        """`owners`: share of each owning rank.
 
         `mirrors`: by owner, the worker that gets the plain sum back and does `after_sum` itself.
         """
@@ -86,7 +84,6 @@ class Sharded:
         self._mirrors = mirrors or {}
         workers = range(group.size) if workers is None else workers
         self._works = group.rank in workers
-        self._names = names or [str(rank) for rank in range(group.size)]
         self._peers = [rank for rank in workers if rank != group.rank]
         limits = [max(1, CHUNK // flat.element_size()) for flat in flats[:-1]]
         chunks = cut([flat.numel() for flat in flats[:-1]], limits, owners)
@@ -100,16 +97,14 @@ class Sharded:
         }
         mirrored = self._mirrors.get(group.rank) is not None
         self._plain = {c.tag: self._space(c) for c in self._owned} if mirrored else {}
-        self._traffic = self._bytes_by_peer()
         self._pulls: dict[int, list[tuple[Chunk, Work]]] = {}
         self._arrivals: dict[int, list[Work]] = {}
         self._ballot: Work | None = None
-        self._began = 0.0
         self._order: list[int] = []
         self._ready: SimpleQueue[int | None] = SimpleQueue()
         self._own: SimpleQueue[int | None] = SimpleQueue()
-        self._summed: SimpleQueue[list[tuple[int, Work]] | Exception] = SimpleQueue()
-        self._pushes: list[tuple[int, Work]] = []
+        self._summed: SimpleQueue[list[Work] | Exception] = SimpleQueue()
+        self._pushes: list[Work] = []
         self._threads = [
             threading.Thread(target=self._serve, args=each, daemon=True)
             for each in ((self._ready, self._push), (self._own, self._sum))
@@ -120,7 +115,7 @@ class Sharded:
     def begin(self) -> None:
         """Post all receives of the step."""
         last = len(self._flats) - 1
-        self._began, self._order, self._pushes = 0.0, [], []
+        self._order, self._pushes = [], []
         self._pulls = {bucket: [] for bucket in range(last)}
         for chunk in self._others:
             work = self._group.receive(self._view(chunk), chunk.owner, 2 * chunk.tag + 1)
@@ -141,26 +136,20 @@ class Sharded:
         elif self._works:
             self._hand_over((bucket,), self._ready)
 
-    def finish(self) -> list[Transfer]:
+    def finish(self) -> None:
         """Wait until all sums have arrived and everything is sent."""
         until = time.monotonic() + self._group.deadline
-        done: dict[int, float] = {}
         for bucket in self._order:
-            for peer, work in self._take_summed(until):
+            for work in self._take_summed(until):
                 work.wait(until)
-                done[peer] = time.monotonic()
             for chunk, work in self._pulls[bucket]:
                 work.wait(until)
-                done[chunk.owner] = time.monotonic()
                 if self._mirrors.get(chunk.owner) == self._group.rank:
                     self._finish_chunk(chunk, self._view(chunk))
-        for peer, work in self._pushes:
+        for work in self._pushes:
             work.wait(until)
-            done[peer] = time.monotonic()
         if self._ballot is not None:
             self._ballot.wait(until)
-        began, names, traffic = self._began, self._names, self._traffic
-        return [Transfer(names[peer], traffic[peer], at - began) for peer, at in done.items()]
 
     def close(self) -> None:
         """Drop the group and end the threads."""
@@ -185,25 +174,14 @@ class Sharded:
     def _space(self, chunk: Chunk) -> Tensor:
         return torch.empty(chunk.end - chunk.begin, dtype=self._flats[chunk.bucket].dtype)
 
-    def _bytes_by_peer(self) -> dict[int, int]:
-        """Count the bytes to each peer per step; as many come back."""
-        traffic = dict.fromkeys(range(self._group.size), 0)
-        for chunk in self._others:
-            traffic[chunk.owner] += self._view(chunk).nbytes
-        for total in self._totals.values():
-            for peer in self._peers:
-                traffic[peer] += total.nbytes
-        return traffic
-
     # the two threads
 
     def _hand_over(self, buckets: Sequence[int], queue: SimpleQueue[int | None]) -> None:
-        self._began = self._began or time.monotonic()
         self._order += buckets
         for bucket in buckets:
             queue.put(bucket)
 
-    def _take_summed(self, until: float) -> list[tuple[int, Work]]:
+    def _take_summed(self, until: float) -> list[Work]:
         """Return the sends of the next bucket, or raise the error of a thread."""
         try:
             sent = self._summed.get(timeout=max(1e-3, until - time.monotonic()))
@@ -225,19 +203,18 @@ class Sharded:
         """Send a bucket to its owners, then let the owned part be summed."""
         for chunk in self._others:
             if chunk.bucket == bucket:
-                work = self._group.send(self._view(chunk), chunk.owner, 2 * chunk.tag)
-                self._pushes.append((chunk.owner, work))
+                self._pushes.append(self._group.send(self._view(chunk), chunk.owner, 2 * chunk.tag))
         self._own.put(bucket)
 
     def _sum(self, bucket: int) -> None:
         """Sum each owned chunk when all parts have arrived, and send the sum back."""
-        sent: list[tuple[int, Work]] = []
+        sent: list[Work] = []
         for chunk in self._owned:
             if chunk.bucket == bucket:
                 sent += self._combine(chunk)
         self._summed.put(sent)
 
-    def _combine(self, chunk: Chunk) -> list[tuple[int, Work]]:
+    def _combine(self, chunk: Chunk) -> list[Work]:
         total = self._totals[chunk.tag]
         for peer, arrival in zip(self._peers, self._arrivals[chunk.tag], strict=True):
             arrival.wait()
@@ -248,7 +225,7 @@ class Sharded:
         if mirror is not None:
             back[mirror] = self._plain[chunk.tag].copy_(total)
         self._finish_chunk(chunk, total)
-        return [(peer, self._group.send(sent, peer, 2 * chunk.tag + 1)) for peer, sent in back.items()]
+        return [self._group.send(sent, peer, 2 * chunk.tag + 1) for peer, sent in back.items()]
 
     def _finish_chunk(self, chunk: Chunk, total: Tensor) -> None:
         """Apply `after_sum`, on the owner and on its mirror."""

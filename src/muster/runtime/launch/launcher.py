@@ -294,8 +294,9 @@ class Launch:
         raise TimeoutError(f"no {what} within {timeout:g} s; {self._where()}")
 
     def _where(self) -> str:
-        seen = self.history
-        return f"step {seen.step}, formation {seen.formation}, living: {', '.join(self._tasks.living)}"
+        seen, living = self.history, ", ".join(self._tasks.living)
+        where = f"step {seen.step}, formation {seen.formation}, living: {living}"
+        return f"{where}; {seen.refusal}" if seen.refusal else where
 
     def _note_finish(self) -> None:
         one = self._coordinator

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import inf
 
 from muster.runtime.members.ballot import MemberStatus, Vote
+from muster.runtime.members.crew import Crew
 from muster.runtime.members.shares import reshare
 from muster.runtime.members.stragglers import StragglerWatch
 from muster.wire.messages import MemberPlan
@@ -20,6 +21,7 @@ class Agreed:
         self._watch = StragglerWatch()
         self._balance = True
         self._lines: list[tuple[float, float] | None] = []
+        self._rows: Sequence[Vote | MemberStatus] = ()
         self.able: list[bool] = []
         """By rank: whether it holds the state and takes samples."""
         self.shares: tuple[int, ...] = ()
@@ -28,6 +30,20 @@ class Agreed:
         """Begin a formation with the workers' status, and who can work."""
         self.shares, self._balance = plan.batch, plan.balance
         self._learn(rows, able)
+
+    def knows(self, before: Crew, crew: Crew) -> bool:
+        """Whether a roll call would say nothing new: some leave, and all others have the whole state.
+
+        The same on every member: only plans and ballots count.
+        """
+        left = set(crew.tasks) < set(before.tasks) and before.workers == before.size
+        able = {task for task, can in zip(before.tasks, self.able, strict=False) if can}
+        return left and able.issuperset(crew.tasks) and not (before.holdings or crew.holdings)
+
+    def stay(self, ranks: Sequence[int], plan: MemberPlan) -> None:
+        """Begin a formation of those that were at these ranks, with what is known of them."""
+        self.shares, self._balance = plan.batch, plan.balance
+        self._learn([self._rows[rank] for rank in ranks], [self.able[rank] for rank in ranks])
 
     def learn(self, votes: Sequence[Vote], applied: bool = True) -> None:
         """Learn from the workers' votes of a step; a void one makes no joiner able."""
@@ -44,8 +60,8 @@ class Agreed:
         }
         return self._watch.note(rates)
 
-    def _learn(self, rows: Sequence[Vote] | Sequence[MemberStatus], able: list[bool]) -> None:
-        self.able = able
+    def _learn(self, rows: Sequence[Vote | MemberStatus], able: list[bool]) -> None:
+        self.able, self._rows = able, rows
         self._lines = [(r.fixed, r.per_sample) if r.per_sample else None for r in rows]
         caps = [row.cap or inf for row in rows]
         known = self._lines if self._balance else [None] * len(rows)

@@ -125,6 +125,11 @@ class MemberStatus:
     spread: float = 0.0
     measured: float = 0.0
     """Of the batch: see `batching.Batching`."""
+    largest: float = 0.0
+    best: float = 0.0
+    flat: float = 0.0
+    steepest: float = 0.0
+    """Of its epochs: see `ending.Trend`."""
 
 
 WIDTH = len(fields(Vote))

@@ -20,7 +20,7 @@ from muster.runtime.members.ballot import ballot_size
 from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.ownership import OwnedRange
 from muster.runtime.step.buckets import Buckets
-from muster.wire.messages import MemberPlan
+from muster.wire.messages import Changed, MemberPlan
 
 _log = logging.getLogger("muster")
 
@@ -53,6 +53,8 @@ class Crew:
     """What is summed: buckets and ballot."""
     layout: int = 0
     """Checksum of the buckets."""
+    untold: Changed | None = None
+    """The report that this task is in it, until all have come along."""
 
     @property
     def formation(self) -> int:
@@ -75,6 +77,11 @@ class Crew:
 
     def close(self) -> None:
         self.communicator.close()
+
+    def change(self, task: str, step: int, pause: float, cause: str, lost: tuple[str, ...]) -> Changed:
+        """Return what a member reports when it is in this formation."""
+        where = (task, self.formation, step, self.tasks)
+        return Changed(*where, pause, cause, lost, *self.choice.told)
 
     def fit(self, buckets: Buckets) -> None:
         """Sum other buckets than this formation was built for: what is trained has changed."""
@@ -109,6 +116,7 @@ class Builder:
         if size == 1:
             alone = SyncChoice("none", words="no synchronisation")
             return Crew(plan, rank, None, Alone(), alone, ballot, layout=layout)
+        buckets.ready_for_others()
         token, name = self.settings.token, plan_name(plan)
         store = StoreClient(plan.members[0].address, token, name, plan.deadline)
         group = GlooGroup(store, rank, size, self.settings.host)

@@ -7,25 +7,27 @@ recover   drop the group, agree on a plan with the survivors, build and enter it
 """
 
 import json
+import os
 import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from muster.ending import Trend
 from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
-from muster.runtime.data.fingerprint import Fingerprint
 from muster.runtime.data.limits import BatchLimits
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, ExcludedError, LeftError
 from muster.runtime.members.agreed import Agreed
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP, MemberStatus, Vote, roll_call
 from muster.runtime.members.crew import Builder, Crew, Pending
+from muster.runtime.members.entering import ask_feed, ask_layout, check_data, check_layout
 from muster.runtime.members.exchange import exchange
 from muster.runtime.members.link import CoordinatorLink
-from muster.runtime.members.peers import PeerServer, ask, await_peers
+from muster.runtime.members.peers import PeerServer
 from muster.runtime.members.regroup import CurrentPlans, Meeting
 from muster.runtime.members.results import ResultLog
 from muster.runtime.members.shares import Gauge
@@ -37,7 +39,6 @@ from muster.runtime.state.state import TrainingState
 from muster.runtime.state.transfer import Donor, Joiner
 from muster.runtime.step.buckets import Buckets, ready_order
 from muster.wire.messages import (
-    Changed,
     CheckpointNow,
     Member,
     MemberPlan,
@@ -53,6 +54,8 @@ from muster.wire.messages import (
 
 LEAST_PATIENCE = 2.0
 """Least seconds of silence before survivors continue without a member."""
+LAST = 19
+"""Niceness of a task that has left: what it still does must not hold up the others."""
 RUN_BITS = 48
 """Of the number of a run: exact in a roll call."""
 STEPS_OF_PATIENCE = 5
@@ -182,6 +185,7 @@ class Membership:
         if self._joiner is not None:
             self._joiner.close()
         self._meeting.end()
+        self._tell_now()
         self.link.send(TrainingEnded(self.settings.task, crew.formation if crew else 0, step, how))
         self.link.flush(5.0)
         self.link.close()
@@ -231,6 +235,10 @@ class Membership:
             self._part(plan)
         else:
             self._before = crew
+            if not self.state.in_parts and self._agreed.knows(crew, following):
+                self._go_on(crew, following)
+                self._tell_change("plan", began, wait=True)
+                return
             try:
                 self._enter(following)
             except BrokenGroupError:
@@ -245,24 +253,45 @@ class Membership:
         if self.updates:
             self.owned.part(plan)
         self._meeting.stand(None)
-        addresses = [member.address for member in plan.members]
-        await_peers(addresses, "formation", plan.formation, self.settings.token, LEAST_PATIENCE)
+        self._meeting.await_all(plan, LEAST_PATIENCE)
+        os.nice(LAST)  # the others may need this core
         self.leave("left")
         raise LeftError(0)
 
     # entering a formation
 
-    def _enter(self, crew: Crew) -> None:
-        """Call the roll; find holders of the state and the step; set donors and shares."""
+    def _go_on(self, before: Crew, crew: Crew) -> None:
+        """Enter a formation without meeting: the first sum shows whether all have come."""
+        self._stand_in(crew)
+        self._renew_buckets(crew)
+        self._agreed.batch = self.batching.wanted
+        self._agreed.stay([before.tasks.index(task) for task in crew.tasks], crew.plan)
+        self._begin_work(crew)
+
+    def _stand_in(self, crew: Crew) -> None:
         with self._orders:
             self.crew = crew
         if self._meeting.has_lost(crew.tasks):
             crew.close()
         self.link.formation = crew.formation
         self._meeting.stand(CurrentPlans(crew.plan, self._before.plan if self._before else None))
+
+    def _begin_work(self, crew: Crew) -> None:
+        able = zip(crew.tasks, self._agreed.able, strict=False)
+        self.feed.use(self._agreed.batch)
+        self.feed.staff([task for task, can in able if can])
+        self._pending.discard(crew.formation)
+        with self._orders:
+            early, self._early = self._early, None
+        if early is not None:
+            self._hear(early)
+
+    def _enter(self, crew: Crew) -> None:
+        """Call the roll; find holders of the state and the step; set donors and shares."""
+        self._stand_in(crew)
         rows = self._call(crew)
-        self._check_layout(crew, rows)
-        self._check_data(crew, rows)
+        check_layout(crew, rows)
+        check_data(crew, rows)
         sharded = self._are_sharded(crew, rows)
         if sharded:
             joined = self.owned.resolve(crew, rows)
@@ -293,13 +322,7 @@ class Membership:
         able = [rank in holders or fresh for rank in range(crew.workers)]
         self._agreed.batch, self._agreed.least = self.batching.wanted, self.batching.limits.own
         self._agreed.enter(rows[: crew.workers], able, crew.plan)
-        self.feed.use(self._agreed.batch)
-        self.feed.staff([task for task, can in zip(crew.tasks, able, strict=False) if can])
-        self._pending.discard(crew.formation)
-        with self._orders:
-            early, self._early = self._early, None
-        if early is not None:
-            self._hear(early)
+        self._begin_work(crew)
 
     def _share_results(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
         """Give each other the results of collectives that some have missed.
@@ -372,14 +395,10 @@ class Membership:
 
     def _status(self) -> MemberStatus:
         line = self._gauge.line() or (0.0, 0.0)
-        position, data = self.state.position, self.feed.fingerprint()
+        data = self.feed.fingerprint()
         return MemberStatus(
             worker=float(self.works),
             holds=float(self.holds),
-            step=position.step,
-            epoch=position.epoch,
-            cursor=position.cursor,
-            losses=self.state.losses,
             cap=self.cap,
             fixed=line[0],
             per_sample=line[1],
@@ -388,19 +407,12 @@ class Membership:
             kept=self.owned.kept,
             prepared=self.owned.prepared,
             ended=float(self.ended),
-            loss=self.state.loss,
-            epoch_loss=self.state.epoch_loss,
             results=self.log.count,
             void=self._void_step,
-            run=self.state.run,
-            phase=self.state.phase,
-            updates=self.state.updates,
-            partial=self.state.partial,
-            changes=self.state.changes,
             samples=data.samples,
             contents=data.exact,
             sketch=data.sketch,
-            seen=position.seen,
+            **self.state.row(),
             **self.batching.row(),
         )
 
@@ -410,17 +422,12 @@ class Membership:
             return rows
         first = max((row.changes, row.holds, -rank) for rank, row in enumerate(rows))
         if self.state.changes < first[0]:
-            holder = crew.plan.members[-int(first[2])]
-            request, own = {"kind": "layout"}, self.settings
-            try:
-                layout = ask(holder.address, request, own.token, crew.plan.deadline)["layout"]
-            except (OSError, ValueError) as problem:
-                raise BrokenGroupError(f"{holder.task} did not say what it trains") from problem
+            layout = ask_layout(crew, -int(first[2]), self.settings.token)
             self.state.set_layout(layout)
         self._renew_buckets(crew)
         if any(row.changes != first[0] for row in rows):
             rows = self._call(crew)
-            self._check_layout(crew, rows)
+            check_layout(crew, rows)
         return rows
 
     def _renew_buckets(self, crew: Crew) -> None:
@@ -432,27 +439,6 @@ class Membership:
             buckets.sparse = state.sparse()
         crew.fit(buckets)
 
-    def _check_layout(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
-        for task, row in zip(crew.tasks, rows, strict=True):
-            if row.layout != rows[0].layout and row.changes == rows[0].changes:
-                raise BadTrainingError(
-                    f"{task} trains another model than {crew.tasks[0]}: not the same script?"
-                )
-
-    def _check_data(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> None:
-        """Refuse a worker with another dataset; if others train already, they go on without it."""
-        found = [Fingerprint(int(r.samples), int(r.contents), r.sketch) for r in rows[: crew.workers]]
-        holders = [rank for rank, row in enumerate(rows[: crew.workers]) if row.holds]
-        first = holders[0] if holders else 0
-        for rank, other in enumerate(found):
-            how = found[first].differs(other)
-            if not how:
-                continue
-            text = f"{crew.tasks[rank]} has another dataset than {crew.tasks[first]}: {how}"
-            if crew.rank in holders and rank not in holders:
-                raise BrokenGroupError(text)
-            raise BadTrainingError(f"{text}; every worker must read the same samples")
-
     def _follow(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> list[int]:
         """Adopt the position of the foremost holders; return their ranks."""
         foremost = max((row.step, row.phase) for row in rows if row.holds)
@@ -463,23 +449,15 @@ class Membership:
             self.state.losses = first.losses
             self.state.loss, self.state.epoch_loss = first.loss, first.epoch_loss
             self.state.partial = first.partial
-            self._ask_feed(crew, crew.plan.members[holders[0]])
+            self.state.trend = Trend(first.largest, first.best, int(first.flat), first.steepest)
+            if self.feed.value() is not None:
+                self.feed.restore(ask_feed(crew, holders[0], self.settings.token), alive=True)
         done = (first.epoch, first.cursor, first.step, first.seen)
         self.state.position = Position(*map(int, done))
         self.batching.enter(first)
         self.state.run = int(first.run)
         self.state.phase, self.state.updates = int(first.phase), int(first.updates)
         return holders
-
-    def _ask_feed(self, crew: Crew, holder: Member) -> None:
-        """Ask a holder for its leases: nobody can commit a step before we take part."""
-        if self.feed.value() is None:
-            return
-        try:
-            answer = ask(holder.address, {"kind": "feed"}, self.settings.token, crew.plan.deadline)
-        except (OSError, ValueError) as problem:
-            raise BrokenGroupError(f"{holder.task} did not send its leases: {problem}") from problem
-        self.feed.restore(answer["feed"], alive=True)
 
     def _take_sides(self, crew: Crew, holders: list[int]) -> None:
         """Receive the state from a holder, if this worker lacks it; donors share the load."""
@@ -606,8 +584,17 @@ class Membership:
         self.link.send(message)
         return lambda: self.link.is_heard(message)
 
-    def _tell_change(self, cause: str, began: float, lost: tuple[str, ...] = ()) -> None:
-        crew, step = self._crew(), self.state.position.step
-        pause = time.monotonic() - began
-        change = (crew.formation, step, crew.tasks, pause, cause, lost, *crew.choice.told)
-        self.link.send(Changed(self.settings.task, *change))
+    def _tell_change(
+        self, cause: str, began: float, lost: tuple[str, ...] = (), wait: bool = False
+    ) -> None:
+        """Report the members; `wait`: not before all have come along."""
+        crew, step, pause = self._crew(), self.state.position.step, time.monotonic() - began
+        crew.untold = crew.change(self.settings.task, step, pause, cause, lost)
+        if not wait:
+            self._tell_now()
+
+    def _tell_now(self) -> None:
+        """Send the report that waited for the others."""
+        if self.crew is not None and self.crew.untold is not None:
+            self.link.send(self.crew.untold)
+            self.crew.untold = None

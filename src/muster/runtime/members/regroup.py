@@ -155,6 +155,15 @@ class Meeting:
             connection.settimeout(None)
             receive_json(connection)
 
+    def await_all(self, plan: MemberPlan, seconds: float) -> None:
+        """Wait until each member of a plan has switched to it or is gone, this long at most."""
+        until = time.monotonic() + seconds
+        request = {"kind": "formation", "reaches": plan.formation}
+        for member in plan.members:
+            left = until - time.monotonic()
+            with contextlib.suppress(OSError, ValueError):
+                ask(member.address, request, self._token, max(LOOK, left))
+
     def follow(self) -> MemberPlan | None:
         """Return the plan of a more senior leader, None without one: for tasks without the state."""
         place = self._place

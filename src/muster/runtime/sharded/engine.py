@@ -29,6 +29,7 @@ from muster.runtime.data.feed import Feed, StepPart
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
 from muster.runtime.members.ballot import STOP, MemberStatus, Vote, ballot_size, read, unused
 from muster.runtime.members.crew import Crew, Pending, plan_name
+from muster.runtime.members.entering import check_data, check_layout
 from muster.runtime.members.peers import ask, await_peers
 from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
@@ -295,8 +296,8 @@ class ShardedEngine(StepEngine):
         self._meeting.stand(CurrentPlans(crew.plan, self._before.plan if self._before else None))
         self._check_plan(crew.plan)
         rows = self._call(crew)
-        self._check_layout(crew, rows)
-        self._check_data(crew, rows)
+        check_layout(crew, rows)
+        check_data(crew, rows)
         self.holds = self._resharder.resolve(rows) or self.holds
         if not self._is_late(crew, rows):
             self._go_in(crew)

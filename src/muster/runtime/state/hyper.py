@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.amp.grad_scaler import GradScaler
 
+from muster.runtime.state.kept_values import calls_of
 from muster.runtime.state.state import Packed, TrainingState
 
 SMALL = 64
@@ -58,6 +59,43 @@ def with_set(hyper: Packed, changed: list[Packed]) -> Packed:
     for group, values in zip(groups, changed, strict=False):
         group |= values
     return {**hyper, "groups": groups}
+
+
+class HyperKeeper:
+    """Hyper-parameters as a step began with them: a redone step runs the loop again, which may set
+    them by hand.
+
+    Schedules know themselves that a step is redone (`OncePerStep`), and are left alone.
+    """
+
+    def __init__(self, state: TrainingState) -> None:
+        self._state = state
+        self._step = -1
+        self._kept: list[Packed] = []
+
+    def begin(self, step: int) -> None:
+        """Keep what a step begins with."""
+        self._step = step
+        self._kept = [
+            {k: v.clone() if isinstance(v, Tensor) else v for k, v in group.items() if k != "params"}
+            for group in self._groups()
+        ]
+
+    def redo(self) -> None:
+        """Go back to what the step began with."""
+        state = self._state
+        calls = (calls_of(each) for each in (*state.schedulers, *state.kept.values()))
+        if len(self._kept) != len(self._groups()) or any(c and c[0] == self._step for c in calls):
+            return
+        for group, kept in zip(self._groups(), self._kept, strict=True):
+            for key, value in kept.items():
+                if isinstance(value, Tensor):
+                    group[key].copy_(value)
+                else:
+                    group[key] = value
+
+    def _groups(self) -> list[Packed]:
+        return [group for optimizer in self._state.optimizers for group in optimizer.param_groups]
 
 
 def own_numbers(optimizer: Any) -> Packed:

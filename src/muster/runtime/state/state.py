@@ -2,12 +2,14 @@
 
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, astuple
 from math import nan
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from muster.ending import Trend
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
@@ -51,6 +53,8 @@ class TrainingState:
         """Mean loss of the last step over the global batch; NaN: no step was done."""
         self.epoch_loss = nan
         """Mean loss of the last complete epoch; NaN: there was none."""
+        self.trend = Trend()
+        """Of the epochs' mean losses, if they end the training."""
         self.phase = 0
         """Applied phases of the step under way; a phase is some sums and the update after them."""
         self.updates = 0
@@ -152,6 +156,25 @@ class TrainingState:
         """Return the optimiser that updates a parameter; None: none does."""
         return self._keepers.get(id(parameter))
 
+    def row(self) -> dict[str, float]:
+        """Return its progress, for a roll call (`MemberStatus`)."""
+        position = self.position
+        return {
+            "step": position.step,
+            "epoch": position.epoch,
+            "cursor": position.cursor,
+            "seen": position.seen,
+            "losses": self.losses,
+            "loss": self.loss,
+            "epoch_loss": self.epoch_loss,
+            "run": self.run,
+            "phase": self.phase,
+            "updates": self.updates,
+            "partial": self.partial,
+            "changes": self.changes,
+            **asdict(self.trend),
+        }
+
     def whole(self) -> Packed:
         """Return everything for a checkpoint; live tensors, not copies."""
         position = self.position
@@ -169,6 +192,7 @@ class TrainingState:
             "losses": self.losses,
             "loss": self.loss,
             "epoch_loss": self.epoch_loss,
+            "trend": list(astuple(self.trend)),
             "feed": self.feed.value() if self.feed else None,
             "run": [self.run, self.owner],
         }
@@ -192,6 +216,7 @@ class TrainingState:
         self.losses = float(whole["losses"])
         self.loss = float(whole.get("loss", nan))  # older checkpoints have none
         self.epoch_loss = float(whole.get("epoch_loss", nan))
+        self.trend = Trend(*whole.get("trend", ()))  # older checkpoints have none
         if self.feed and whole["feed"] is not None:
             self.feed.restore(whole["feed"], alive=False)
         run, owner = whole.get("run", (0, ""))  # older checkpoints have none

@@ -145,12 +145,13 @@ class Donor:
         joiner = str(request["task"])
         connection.settimeout(float(request["timeout"]))
         with self._change:
-            # From the next window on: this one may lack settings.
-            recipient = self._joiners[joiner] = _Recipient(self._last + 1)
+            # From the next window on: this one may lack settings, and the joiner's step has begun.
+            first = max(self._last, int(request.get("begun", -1))) + 1
+            recipient = self._joiners[joiner] = _Recipient(first)
             self._change.notify_all()
         try:
-            first = {"first": recipient.window, "count": len(self._state.parameters)}
-            send_json(connection, first)
+            hello = {"first": recipient.window, "count": len(self._state.parameters)}
+            send_json(connection, hello)
             self._send_all(connection, recipient)
         except UnsendableError as problem:
             send_json(connection, {"refused": str(problem)})
@@ -273,6 +274,8 @@ class Joiner:
         self._change = threading.Condition()
         self._asked = False
         """Whether the donor knows of this joiner; before, no window has anything for it."""
+        self._window = -1
+        """Of the step that was begun last."""
         self._came: dict[int, int] = {}
         """Parameter -> the window it came in."""
         self._first: int | None = None
@@ -314,13 +317,26 @@ class Joiner:
             raise BadTrainingError(str(problem)) from problem  # there is no training to join yet
 
     def settle(self, window: int) -> None:
-        """At the beginning of a step, take over the rest if it is due."""
-        self._begun = hyper_of(self._state)
+        """At the beginning of a step, take over its hyper-parameters, and the rest if it is due.
+
+        Before the loop runs: it may multiply a rate, which must be the others' by then.
+        """
         with self._change:
-            due = self._last is not None and self._last < window
-            if not due or self._complete is not None:
-                return
-        self._take_over(window)
+            self._window = window
+            self._change.wait_for(lambda: self._has_settings(window) or self._has_failed())
+            self._check()
+            settings = None if self._complete is not None else self._settings.get(window)
+            self._settings = {at: each for at, each in self._settings.items() if at >= window}
+            due = self._last is not None and self._last < window and self._complete is None
+        if settings is not None:
+            set_hyper(self._state, settings)
+        self._begun = hyper_of(self._state)
+        if due:
+            self._take_over(window)
+
+    def _has_settings(self, window: int) -> bool:
+        """Whether the settings of a window have arrived, if any do; the rest comes with its own."""
+        return window in self._settings or self._knows(window) or self._rest is not None
 
     def _take_over(self, window: int) -> None:
         with self._change:
@@ -337,7 +353,7 @@ class Joiner:
         with self._change:
             self._change.wait_for(lambda: self._knows(update - 1) or self._has_failed())
             self._check()
-            settings = self._settings.pop(update - 1, None)
+            settings = self._settings.get(update - 1)
             if settings is not None and self._complete is None:
                 # As the step began there; what the loop has set since, it has set on all workers.
                 mine = set_since(self._begun, hyper_of(self._state))
@@ -393,15 +409,16 @@ class Joiner:
             self._error, self._refused = error, refused
             self._change.notify_all()
 
-    def _reach(self, kind: str) -> socket.socket:
+    def _reach(self, kind: str, **more: object) -> socket.socket:
         address, request, token, deadline = self._there
-        return connect(address, {**request, "kind": kind}, token, deadline)
+        return connect(address, {**request, **more, "kind": kind}, token, deadline)
 
     def _ask(self) -> None:
         """Ask for what changes."""
         with self._change:
             self._asked = self._reaching = True
-        found = self._reach("state")
+            begun = self._window
+        found = self._reach("state", begun=begun)
         with self._change:
             self._connection, self._reaching = found, False
             if self._closed:
@@ -422,6 +439,7 @@ class Joiner:
                 window = int(frame["window"])
                 with self._change:
                     self._settings[window] = frame["settings"]
+                    self._change.notify_all()
             elif "parameter" in frame:
                 for tensor in self._state.room_for(frame):
                     receive_into(self._connection, tensor)

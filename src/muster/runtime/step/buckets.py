@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from muster.runtime.errors import BadTrainingError
+from muster.runtime.step.malloc import lend_pages, take_pages
 
 FIRST = 1 << 20
 """Bytes of the first bucket: a small one starts the network early."""
@@ -114,6 +115,8 @@ class Buckets:
         """By bucket, whether it is summed."""
         self.sparse: Collection[int] = ()
         """Parameters whose gradients are sparse (embeddings): summed dense, handed back sparse."""
+        self._lent = False
+        """Nobody to sum with: the buckets' memory is the system's."""
         self._next = 0
         self._put: Callable[[int], None] | None = None
         self._on_device = False
@@ -170,6 +173,16 @@ class Buckets:
         self.torn, self.watching, self._before = False, True, {}
         for index, parameter in enumerate(self.parameters):
             self._put_aside(index, parameter, keep)
+        if put is None and not keep and not self._lent:
+            for flat in self.flats:  # DDP's gradients are in its buckets; those of one worker need none
+                lend_pages(flat)
+        self._lent = put is None
+
+    def ready_for_others(self) -> None:
+        """Have the memory of all buckets before the first sum with others; beside the training."""
+        if self._lent:
+            for flat in self.flats:
+                take_pages(flat)
 
     def _put_aside(self, index: int, parameter: Any, keep: bool) -> None:
         """Make room for a new gradient; what its bucket held is copied if it is still needed."""

@@ -14,7 +14,7 @@ redone step skips the phases that were applied, so that nothing is applied twice
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import isfinite
 from operator import or_
@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from muster.runtime.comm.base import Transfer
+from muster.runtime.comm.hops import Hops, hops_of
 from muster.runtime.data.feed import Drawn, Feed, StepPart
 from muster.runtime.data.fingerprint import TOLERANCE
 from muster.runtime.data.samples import Position
@@ -35,12 +35,13 @@ from muster.runtime.members.regroup import CurrentPlans
 from muster.runtime.settings import TaskSettings
 from muster.runtime.state.agreement import Agreement
 from muster.runtime.state.checkpoint import Checkpoints
+from muster.runtime.state.hyper import HyperKeeper
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.step.batch_choice import BatchChoice
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
 from muster.runtime.step.noise import NoiseProbe
-from muster.runtime.step.stopwatch import Stopwatch
+from muster.runtime.step.stopwatch import StepTiming, Stopwatch
 from muster.wire.messages import StepDone, Straggling, Transferred
 
 TURNS = 1 << 10
@@ -68,18 +69,6 @@ class Ours:
 NOTHING = Ours()
 
 
-@dataclass
-class StepTiming:
-    """Times of the current step, in s."""
-
-    begun: float = 0.0
-    forward: float = 0.0
-    backward: float = 0.0
-    handed: float = 0.0
-    summed: float = 0.0
-    transfers: list[Transfer] = field(default_factory=list)
-
-
 class StepEngine(Membership):
     """A member that does steps: votes, agrees, and advances in the data."""
 
@@ -100,6 +89,8 @@ class StepEngine(Membership):
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
+        self._hops: tuple[int, Hops] | None = None
+        """Formation and its connections to other hosts."""
         self.part = StepPart(0, 0, feed.batch)
         self.timing = StepTiming()
         self._votes: tuple[Vote, ...] = ()
@@ -121,7 +112,7 @@ class StepEngine(Membership):
         """All members train something else from now on."""
         self.exchanged = False
         """Workers exchanged tensors since the last sum: each must do its backward pass."""
-        self._buffers = BufferKeeper(state.models)
+        self._buffers, self._hyper = BufferKeeper(state.models), HyperKeeper(state)
         self.on_commit: Callable[[Position, float], None] = lambda *_: None
         """Called with a step's position and sum of losses."""
         self.on_turn: Callable[[], None] = lambda: None
@@ -169,6 +160,7 @@ class StepEngine(Membership):
             except BrokenGroupError:
                 self.lose()
         self.state.numbers.begin(step)
+        self._hyper.begin(step)
         self.agreement.begin(step, self.holds and self.works, self.updates)
 
     def begin_sum(self, chosen: Collection[int] | None = None) -> None:
@@ -252,7 +244,7 @@ class StepEngine(Membership):
         fill(crew.ballot, crew.rank, crew.size, self._vote(ours), self.buckets.used)
         if not alone:
             crew.communicator.put(len(self.buckets.host))
-            self.timing.transfers += crew.communicator.finish()
+            crew.communicator.finish()
         self._votes = read(crew.ballot, crew.size)
         self._check_turns(crew)
         self._measure_noise(crew)
@@ -449,6 +441,7 @@ class StepEngine(Membership):
             self._before = None
             self._stores.forget(crew.formation)
             self._meeting.stand(CurrentPlans(crew.plan))
+            self._tell_now()
         self._move_on(crew)
         self._change_batch(crew)
         self._note_stragglers(crew)
@@ -533,6 +526,7 @@ class StepEngine(Membership):
         """Recover from a void step and go back to where it began."""
         self._buffers.redo()
         self.state.numbers.redo()
+        self._hyper.redo()
         self._void_step = 0
         self._recover_if_broken()
 
@@ -577,8 +571,7 @@ class StepEngine(Membership):
         self._choice.note(crew.formation, self.feed.batch, int(total), seconds)
         free = self._free_report(position, int(total))
         self.link.send(StepDone(*where, int(mine.samples), loss, *times, self.holds, **free))
-        for sent in timing.transfers:
-            self.link.send(Transferred(task, crew.formation, sent.link, sent.bytes, sent.seconds))
+        self._report_hops(crew)
 
     def _free_report(self, position: Position, samples: int) -> dict[str, Any]:
         """Return what a step says of a free batch; the noise with the first worker's report only."""
@@ -588,3 +581,13 @@ class StepEngine(Membership):
         noise = batching.noise.samples if self.primary else None
         done = (position.seen + samples) / batching.limits.own
         return {"batch": samples, "noise": noise, "done": done}
+
+    def _report_hops(self, crew: Crew) -> None:
+        """Tell what has passed to other hosts; the first step of a formation is not counted."""
+        if self._hops is None or self._hops[0] != crew.formation:
+            ring = crew.choice.kind in ("ring", "nccl")
+            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank, ring=ring)
+            return
+        for hop in self._hops[1].step():
+            said = (hop.peer, hop.bytes, hop.seconds, hop.latency, hop.beside)
+            self.link.send(Transferred(self.settings.task, crew.formation, *said))

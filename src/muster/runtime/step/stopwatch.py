@@ -1,9 +1,21 @@
 """Times of forward and backward passes, also on an asynchronous device."""
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+
+@dataclass
+class StepTiming:
+    """Times of the current step, in s."""
+
+    begun: float = 0.0
+    forward: float = 0.0
+    backward: float = 0.0
+    handed: float = 0.0
+    summed: float = 0.0
 
 
 class Stopwatch:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from muster.ending import Ending
 from muster.runtime.data.feed import Feed
 from muster.runtime.data.samples import Position, mixed_seed
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, LeftError, MinorityError
@@ -20,11 +21,10 @@ from muster.runtime.user.gradients import StepGradients
 from muster.runtime.user.mistakes import NO_PHASE
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Together
+from muster.runtime.user.until import Met
 
 Ends = Callable[[Position], bool]
 """Whether a training is done at a position."""
-Met = Callable[[float], bool]
-"""Whether an epoch's mean loss ends it."""
 
 
 class Loop:
@@ -35,10 +35,15 @@ class Loop:
     """
 
     def __init__(
-        self, engine: StepEngine, gradients: StepGradients, saving: Saving, ends: Ends, met: Met | None
+        self,
+        engine: StepEngine,
+        gradients: StepGradients,
+        saving: Saving,
+        ends: Ends,
+        until: Ending | Met | None,
     ) -> None:
         self._engine, self._gradients, self._saving = engine, gradients, saving
-        self._ends, self._met = ends, met
+        self._ends, self._until = ends, until
         self._state: TrainingState = engine.state
         self._feed: Feed = engine.feed
         engine.on_commit, engine.on_turn = self._note_step, self._save_if_due
@@ -197,7 +202,13 @@ class Loop:
         if self._ends(state.position):
             return True
         ended = state.position.cursor == 0 and not isnan(state.epoch_loss)
-        return bool(ended and self._met and self._met(state.epoch_loss))
+        return ended and self._is_met(state.epoch_loss)
+
+    def _is_met(self, loss: float) -> bool:
+        until = self._until
+        if isinstance(until, Ending):
+            return until.is_met(self._state.trend, loss)
+        return until is not None and bool(until(loss))
 
     def _note_step(self, before: Position, losses: float) -> None:
         """Update losses after a step."""
@@ -207,6 +218,8 @@ class Loop:
         if state.position.epoch > before.epoch:
             state.epoch_loss = state.losses / max(1, before.cursor + part.total)
             state.losses = 0.0
+            if isinstance(self._until, Ending):
+                state.trend = self._until.after(state.trend, state.epoch_loss)
         if before.step == 0:
             self._saving.prepare(state)
 

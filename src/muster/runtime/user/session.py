@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from muster.ending import Ending
 from muster.runtime.data.feed import NO_SAMPLES, Feed
 from muster.runtime.data.given import DataOptions, feed_of
 from muster.runtime.data.limits import BatchLimits, limits_of
@@ -46,13 +47,14 @@ from muster.runtime.user.evaluation import Evaluated, Evaluation, Metric
 from muster.runtime.user.failures import FailureReporter, say
 from muster.runtime.user.gradients import Guarded, StepGradients
 from muster.runtime.user.kept import KeptThings
-from muster.runtime.user.loop import Loop, Met, moved
+from muster.runtime.user.loop import Loop, moved
 from muster.runtime.user.lr_scale import AUTO, LrScale, check_rule
 from muster.runtime.user.mistakes import ALL_EPOCHS, NO_END
 from muster.runtime.user.parts import micro_size
 from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
+from muster.runtime.user.until import OWN, Met
 from muster.runtime.user.wrapped import check_wrapped, move_loose, refuse_unwrapped
 from muster.wire.messages import Captured
 
@@ -96,7 +98,7 @@ class Session(BatchStatus):
         self._given: tuple[Any, DataOptions] | None = None
         """What `data` was told."""
         self._limits = BatchLimits(0, 0)
-        self._until: Met | None = None
+        self._until: Ending | Met | None = None
         self._length = 0
         """Steps of the whole training, unless a loss ends it earlier; 0: unknown."""
         self._forward: Callable[[Any, Any], Tensor] = guess_losses
@@ -253,9 +255,17 @@ class Session(BatchStatus):
         """Set how losses follow from model and batch, to capture the shape and to warm up a joiner."""
         self._forward = losses
 
-    def until(self, met: Met | None) -> None:
-        """End after an epoch whose mean loss meets a condition."""
-        self._until = met
+    def until(self, ending: Ending | Met | None) -> None:
+        """End after an epoch whose mean loss meets a condition, as `until=` of `Training`.
+
+        Without one, the job's own holds (`until:` of a job file), if it has any.
+        """
+        self._until = ending
+
+    @property
+    def given_ending(self) -> Ending | None:
+        """The ending that the job was submitted with, for a script that leaves it open."""
+        return self.settings.until
 
     # status
 
@@ -533,6 +543,7 @@ class Session(BatchStatus):
         state, feed = self._ready()
         assert self._given is not None
         options = self._given[1]
+        self._until = self._until or self.given_ending
         if options.epochs is None and options.steps is None and self._until is None:
             raise BadTrainingError(NO_END)
         self._engine = self._gradients.engine = self._saving.engine = self._make_engine(state, feed)
@@ -585,12 +596,19 @@ class Session(BatchStatus):
         feed.least = least_share(state.models)
         engine.restore, engine.clips = lambda: self._saving.restore(state), self.clips
         engine.before_leaving, engine.agreement.tell = self._saving.release, say
-        steps = self._length if self._until is None else 0
-        limits = self._limits.own, self._limits.largest if self._limits.free else 0
         # A model in parts is gathered block by block, which no plan of the daemon describes.
         shape = asdict(context) | ({"in_parts": True} if isinstance(state, ShardedState) else {})
-        engine.link.send(Captured(self.settings.task, shape, steps, *limits))
+        engine.link.send(self._captured(shape))
         return engine
+
+    def _captured(self, shape: dict[str, Any]) -> Captured:
+        """Return what this training says of itself."""
+        until = self._until
+        limits = self._limits.own, self._limits.largest if self._limits.free else 0
+        if until is None:
+            return Captured(self.settings.task, shape, self._length, *limits)
+        ends = str(until) if isinstance(until, Ending) else OWN
+        return Captured(self.settings.task, shape, 0, *limits, until=ends, most=self._length)
 
     def _member(self, state: TrainingState, feed: Feed, context: Context) -> StepEngine:
         if isinstance(state, ShardedState):

@@ -1,40 +1,19 @@
 """Declarative trainings: what to train on what, not how or where."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
 from torch import Tensor
 
+from muster.ending import Ending
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.sharded.blocks import Kinds
 from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.user.evaluation import apply
 from muster.runtime.user.lr_scale import AUTO, LrScale
 from muster.runtime.user.session import Session, init
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    """A condition: the mean loss of an epoch is below a bound."""
-
-    bound: float
-
-    def __call__(self, loss: float) -> bool:
-        return loss < self.bound
-
-
-class _Loss:
-    """`muster.loss < 0.1` builds a condition."""
-
-    def __lt__(self, bound: float) -> Below:
-        return Below(bound)
-
-    __le__ = __lt__
-
-
-loss = _Loss()
+from muster.runtime.user.until import EpochJudge, Met
 
 
 class Training:
@@ -50,7 +29,7 @@ class Training:
         global_batch: int | tuple[int, int] | None = None,
         epochs: int | None = None,
         steps: int | None = None,
-        until: Callable[[float], bool] | None = None,
+        until: Ending | Met | None = None,
         checkpoint: str | None = None,
         checkpoint_every: int = 100,
         resume_from: str | None = None,
@@ -76,16 +55,15 @@ class Training:
 
         `loss`: a criterion with reduction="none", called as criterion(model(*inputs), target) with the
         last element of the batch as target; or a function loss(model, *batch). Both return one number
-        per sample. `until`: end when the mean loss of an epoch meets it (`muster.loss < 0.1`).
-        `checkpoint`: a folder of this job; `resume_from`: one of another, to start from. `clip`:
-        largest gradient norm. `on_step`: called after each step, on every worker. `asynchronous`:
-        parameter servers apply each worker's gradient at once: no common steps, samples at least once,
-        and a result that depends on timing. `dataset`, `global_batch`, `loaders`, `sampler`,
-        `micro_batch`, `lr_scale`: as in `Session.data`. `shard`, `mirror`: as in `Session.wrap`;
-        `export`: a file for the whole model at the end.
+        per sample. `until`: end when the mean loss of an epoch meets it: `muster.loss < 0.1`,
+        `muster.converged("0.5%")`, both joined by `|`, or a function of it; `epochs` and `steps` are
+        then the most. `checkpoint`: a folder of this job; `resume_from`: one of another, to start
+        from. `clip`: largest gradient norm. `on_step`: called after each step, on every worker.
+        `asynchronous`: parameter servers apply each worker's gradient at once: no common steps,
+        samples at least once, and a result that depends on timing. `dataset`, `global_batch`,
+        `loaders`, `sampler`, `micro_batch`, `lr_scale`: as in `Session.data`. `shard`, `mirror`: as in
+        `Session.wrap`; `export`: a file for the whole model at the end.
         """
-        if epochs is None and steps is None and until is None:
-            raise BadTrainingError("when does it end? give epochs=, steps= or until=muster.loss < ...")
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self._loss, self._until, self._clip, self._on_step = loss, until, clip, on_step
         self._dataset, self._global_batch = dataset, global_batch
@@ -129,6 +107,7 @@ class Training:
     def run(self) -> Session:
         """Train to the end; return the session."""
         ctx = init()
+        self._check_end(ctx)
         if self._asynchronous and not ctx.alone:
             return self._run_asynchronously(ctx)
         unused, sharding = self._allow_unused, self._sharding
@@ -145,6 +124,16 @@ class Training:
             self._step(ctx, batch)
         return ctx
 
+    def _check_end(self, ctx: Session) -> None:
+        """Raise if neither the script nor its job says when it ends."""
+        if self._until is None:
+            self._until = ctx.given_ending
+        if self._until is None and self._data["epochs"] is None and self._data["steps"] is None:
+            raise BadTrainingError(
+                "when does it end? give epochs=, steps=, until=muster.loss < ... or "
+                'until=muster.converged("0.5%")'
+            )
+
     def _run_asynchronously(self, ctx: Session) -> Session:
         from muster.runtime.asynchronous.task import AsyncTask
 
@@ -153,12 +142,13 @@ class Training:
             ctx.checkpoint(self._checkpoint, every=self._every, resume_from=self._resume_from)
         folder = ctx.checkpoints if self._checkpoint is not None else None
         state = TrainingState(self.model, self.optimizer, self.scheduler)
+        ending = self._until
         options = {
             **self._data,
             "augment": bool(self._data["augment"]),
             "dataset": self._dataset,
             "batch": self._global_batch,
-            "until": self._until,
+            "until": EpochJudge(ending) if isinstance(ending, Ending) else ending,
             "scheduler": self.scheduler,
             "save_every": self._every,
         }

@@ -65,6 +65,8 @@ class Configuration:
     # What the world does to them
     interference: Disturbance = UNDISTURBED
     failures: Failures | None = None
+    true_links: tuple[tuple[str, float], ...] = ()
+    learn_links: bool = True
     incidents: str | None = None
     until: float | None = None
 
@@ -79,6 +81,8 @@ class Configuration:
         del plain["seed"]
         if self.oracle:  # nothing is measured
             del plain["noise"]
+        if not self.true_links:  # links are as the file claims: nothing is learnt of them
+            del plain["true_links"], plain["learn_links"]
         for name, path in self.files().items():
             plain[name] = f"sha256:{fingerprint(Path(path))}"
         if kind_of(self.trace) is TraceKind.GENERATOR:

@@ -66,12 +66,21 @@ def prepare(configuration: Configuration) -> Prepared:
         rounds=configuration.rounds,
         disturbance=configuration.interference,
         incidents=incidents,
+        true_links=_true_links(configuration, loaded.cluster),
+        learn_links=configuration.learn_links,
         whole=loaded.cluster,
         seed=configuration.seed,
         noise=configuration.noise,
         until=inf if configuration.until is None else configuration.until,
     )
     return Prepared(configuration, setting, jobs, horizon, note)
+
+
+def _true_links(configuration: Configuration, cluster: Cluster) -> dict[str, float]:
+    for name, _ in configuration.true_links:
+        if name not in cluster.index:
+            raise InputError.at("--true-links", one_of(name, "node", cluster.index))
+    return dict(configuration.true_links)
 
 
 def run_prepared(

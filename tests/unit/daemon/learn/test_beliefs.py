@@ -12,7 +12,7 @@ from muster.daemon.learn.transfers import spots_of
 from muster.model.job import Job, Program
 from muster.model.outlook import Outlook
 from muster.model.view import View
-from muster.perf.history.links import learn
+from muster.perf.history.links import LinkEstimate, learn
 from muster.perf.learnt.held import Held
 from muster.perf.wires import LinkClass, Wire, prior
 from muster.wire.messages import Changed, Saved, Transferred
@@ -206,6 +206,34 @@ def test_asynchronous_workers_do_steps_side_by_side(beliefs: Beliefs) -> None:
     assert isclose(finish - crew.now, (1_000 - 80) * 0.5, rel_tol=0.1)
 
 
+def test_starts_and_resizes_cost_what_was_measured(beliefs: Beliefs) -> None:
+    crew = Crew(beliefs, train("a"))
+    crew.start((2,))
+    crew.now += 8.0  # imports, data, the first step
+    crew.train(20, 0.5)
+    crew.resize((4,), pause=0.04)
+    crew.train(20, 0.3)
+    found = outlook(beliefs, crew.job)
+    assert found.start == pytest.approx(8.5)
+    assert found.resize == pytest.approx(0.04)
+    # So will those of the next job of the script, also under the next daemon.
+    after = Beliefs(NODES)
+    after.restore(beliefs.observations())
+    for each in (beliefs, after):
+        waiting = outlook(each, train("b", 2))
+        assert waiting.start == pytest.approx(8.5)
+        assert waiting.resize == pytest.approx(0.04)
+
+
+def test_a_loss_is_no_resize(beliefs: Beliefs) -> None:
+    crew = Crew(beliefs, train("a"))
+    crew.start((4,))
+    crew.train(20, 0.5)
+    crew.resize((3,), "failure", pause=9.0)
+    crew.train(20, 0.5)
+    assert outlook(beliefs, crew.job).resize is None
+
+
 def test_learning_survives_a_restart(beliefs: Beliefs) -> None:
     first = Crew(beliefs, train("first", 1))
     first.start((2,))
@@ -303,40 +331,53 @@ def test_a_thousand_waiting_jobs_are_asked_of_the_learner_once(beliefs: Beliefs)
     assert again[1_000] is first[1_000]
 
 
-def test_transfers_tell_of_links(beliefs: Beliefs) -> None:
+def test_transfers_tell_of_links() -> None:
     here = cluster(4, node_set(device_type=TYPE), racks=2)
+    beliefs = Beliefs(NODES, here)
     one = train("a")
     spots = spots_of(here, {"worker-0": "n0", "worker-1": "n0", "worker-2": "n1", "worker-3": "n2"})
     beliefs.holds(one, _held(2, 1, 1), 0.0, spots)
-    nic = LinkClass(Wire.NIC, "a")
+    nic, rack = LinkClass(Wire.NIC, "a"), LinkClass(Wire.RACK)
     for second in range(50):
         now = float(10 * second)
-        beliefs.hear(one, Transferred("worker-0", 1, "worker-2", 10**9, 1.0), now)  # 1 GB/s
-        beliefs.hear(one, Transferred("worker-0", 1, "worker-2", 10**9, 9.0), now)  # in the same second
-        beliefs.hear(one, Transferred("worker-0", 1, "worker-1", 10**6, 0.1), now)
-        beliefs.hear(one, Transferred("worker-0", 1, "ring", 10**6, 0.1), now)
-        beliefs.hear(one, Transferred("worker-0", 1, "worker-9", 10**6, 0.1), now)  # nobody knows where
-    links = beliefs.links()
-    assert {each.link for each in links.observed} == {
-        nic,
-        LinkClass(Wire.HOST, "a"),
-        LinkClass(Wire.RACK),
-    }
+        took = 9.0 if second % 3 == 2 else 0.1  # beside other load; 10 GB/s
+        beliefs.hear(one, Transferred("worker-0", 1, "worker-2", 10**9, took, 1e-4), now)
+        beliefs.hear(one, Transferred("worker-2", 1, "worker-3", 10**9, 0.1, 1e-4), now)
+        beliefs.hear(one, Transferred("worker-0", 1, "ring", 10**6, 0.1), now)  # by an older runtime
+        beliefs.hear(one, Transferred("worker-0", 1, "worker-9", 10**6, 0.1, 1e-4), now)  # who is that?
+        links = beliefs.links()
+    assert {each.link for each in links.observed} == {nic, rack}
     found = learn(prior(here, nic), links.of(nic))
-    assert not isinstance(found, str)
-    assert found.bandwidth.mean == pytest.approx(1e9, rel=0.2)  # type: ignore[union-attr]
-    after = Beliefs(NODES)
+    assert isinstance(found, LinkEstimate)
+    assert found.bandwidth.mean == pytest.approx(1e10, rel=0.2)
+    assert found.latency.mean == pytest.approx(1e-4, rel=0.2)
+    after = Beliefs(NODES, here)
     after.restore(beliefs.observations())
-    assert after.links() == links
+    assert set(after.links().observed) == set(links.observed)
 
 
-def test_a_ring_of_gpus_tells_nothing_of_the_nodes_memory() -> None:
-    beliefs = Beliefs({"A100": 8})
-    one = train("a")
-    spots = spots_of(cluster(1), {"worker-0": "n0", "worker-1": "n0"})
-    beliefs.holds(one, replace(_held(2), device_type="A100"), 0.0, spots)
-    beliefs.hear(one, Transferred("worker-0", 1, "ring", 10**6, 0.1), 1.0)
-    assert beliefs.links().observed == ()
+def test_a_node_with_a_slow_link_is_known_by_name_and_to_the_next_daemon() -> None:
+    here = cluster(4, node_set(device_type=TYPE))
+    beliefs, blind = Beliefs(NODES, here), Beliefs(NODES, here, learn_links=False)
+    one, names = train("a"), [f"worker-{i}" for i in range(4)]
+    claimed = prior(here, LinkClass(Wire.NIC, "a")).bandwidth
+    for each in (beliefs, blind):
+        each.holds(
+            one, _held(1, 1, 1, 1), 0.0, spots_of(here, {f"worker-{i}": f"n{i}" for i in range(4)})
+        )
+        for second in range(10):
+            for source, target in zip(names, (*names[1:], names[0]), strict=True):
+                slow = 10 if "worker-2" in (source, target) else 1
+                size = 10**8
+                said = Transferred(source, 1, target, size, slow * size / claimed, 1e-5)
+                each.hear(one, said, float(second))
+    assert beliefs.links().nodes == {"n2": pytest.approx(claimed / 10)}
+    assert beliefs.node_links()["n1"].rate == pytest.approx(claimed)
+    after = Beliefs(NODES, here)
+    after.restore(beliefs.observations())
+    assert after.links().nodes == beliefs.links().nodes
+    assert blind.links().nodes == {}, "nothing is decided by it"
+    assert blind.node_links()["n2"].rate == pytest.approx(claimed / 10), "and yet it is shown"
 
 
 def test_running_jobs_are_in_the_outlooks_too(beliefs: Beliefs) -> None:

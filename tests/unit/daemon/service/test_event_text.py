@@ -40,6 +40,7 @@ from muster.model.offer import NodeOffer
 from muster.model.plan import ChosenPlan, Sync
 from muster.model.pool import single_pool
 from muster.model.task import (
+    ConvergenceSeen,
     Decided,
     Fact,
     GangStopping,
@@ -96,6 +97,7 @@ FACTS: list[tuple[Fact, str]] = [
     (TaskOrdered(1, TASK, slot("n3", 1), 0.0), "worker-5.*n3"),
     (TaskEnded(1, TaskExited(TASK, 0.0, 1), 0.0), "worker-5.*exit code 1"),
     (RuntimeSeen(1, 0.0), "runtime"),
+    (ConvergenceSeen(1, 0.0, "loss 0.1: ..."), "^converged, loss 0.1"),
     (StopAsked(1, 0.0), "^stop"),
     (StopAsked(1, 0.0, force=True), "forced stop"),
     (RequeueAsked(1, "ann", 0.0), "requeued by ann"),

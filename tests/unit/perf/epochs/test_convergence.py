@@ -39,6 +39,7 @@ def recorded(name: str, count: int | None = None) -> list[LossPoint]:
 def converges_at(losses: Sequence[float], target: Target) -> int:
     """The first epoch after as many slow ones as the target asks for, counted one by one."""
     row = 0
+    assert target.decrease is not None
     for epoch in range(2, len(losses) + 1):
         slow = losses[epoch - 2] - losses[epoch - 1] < target.decrease * max(losses)
         row = row + 1 if slow else 0

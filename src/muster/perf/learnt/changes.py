@@ -1,0 +1,53 @@
+"""What changes cost: s without progress of a live resize and of a start, learnt apart.
+
+A job's own are believed first, then those of its application. The newest counts most, since state grows
+and caches fill. Unmeasured ones are None: the job's declared `pause` counts.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from math import exp, isfinite, log
+
+WEIGHT = 0.5
+"""Of the newest in the mean of the logarithms."""
+LEAST = 1e-3
+"""s: a pause shorter than this costs nothing that could be measured."""
+
+
+class Change(Enum):
+    """What was done to a job."""
+
+    RESIZE = "resize"
+    """Tasks joined or left while it ran."""
+    START = "start"
+    """All its tasks were started, for the first time or again."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """Mean costs by job and by application, s."""
+
+    _of: dict[tuple[str | int, Change], float] = field(default_factory=dict)
+    version: int = 0
+    """Grows with every measurement."""
+
+    def add(self, job: int, application: str, change: Change, seconds: float) -> None:
+        """Take in the s without progress of one change."""
+        if not (isfinite(seconds) and seconds >= 0):
+            return
+        self.version += 1
+        cost = log(max(seconds, LEAST))
+        for who in (job, application) if job else (application,):
+            before = self._of.get((who, change))
+            mean = cost if before is None else WEIGHT * cost + (1 - WEIGHT) * log(before)
+            self._of[who, change] = exp(mean)
+
+    def cost(self, job: int, application: str, change: Change) -> float | None:
+        """Return the expected s without progress; None: nothing was measured."""
+        own = self._of.get((job, change)) if job else None
+        return self._of.get((application, change)) if own is None else own
+
+    def forget(self, job: int) -> None:
+        """Drop a job; its application keeps what it has shown."""
+        for change in Change:
+            self._of.pop((job, change), None)

@@ -1,0 +1,54 @@
+"""Nonlinear least squares for the small, regular problems of a fit: Gauss-Newton with damping.
+
+SciPy's solver is made for problems of any size and shape, and spends more on each of its steps than a
+fit of ours takes: here values and derivatives come from one evaluation, and the unit matrix of the
+prior among the residuals keeps the normal equations regular, so that they can be solved as they are.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Evaluate = Callable[[Array], tuple[Array, Array]]
+"""Residuals and their Jacobian."""
+
+CLOSE = 1e-4
+"""Size of a step, in standard deviations of the prior, after which the next would not be noticed."""
+FIRST, SOFTER, HARDER, HARDEST = 1e-3, 0.2, 5.0, 1e10
+"""Damping at first, after a step that helped, after one that did not, and where none can."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """Where the sum of squares is least, with residuals and Jacobian there."""
+
+    x: Array
+    residuals: Array
+    jacobian: Array
+
+
+def solve(evaluate: Evaluate, start: Array, steps: int, close: float = CLOSE) -> Solved:
+    """Minimise the sum of squared residuals from `start`, in at most this many steps."""
+    x, damping = start, FIRST
+    residuals, jacobian = evaluate(x)
+    error = float(residuals @ residuals)
+    normal, slope = jacobian.T @ jacobian, jacobian.T @ residuals
+    for _ in range(steps):
+        damped = normal + damping * np.diag(np.diag(normal))
+        step = np.linalg.solve(damped, -slope)
+        there, by = evaluate(x + step)
+        found = float(there @ there)
+        if found <= error:
+            x, residuals, jacobian, error = x + step, there, by, found
+            normal, slope = jacobian.T @ jacobian, jacobian.T @ residuals
+            damping *= SOFTER
+        elif damping > HARDEST:
+            break
+        else:
+            damping *= HARDER
+        if float(np.abs(step).max()) < close:
+            break
+    return Solved(x, residuals, jacobian)

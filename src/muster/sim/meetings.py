@@ -1,0 +1,61 @@
+"""What simulated jobs show about their neighbours: a step each time they get others."""
+
+from collections.abc import Callable
+from random import Random
+
+from muster.model.slowdowns import Slowdowns
+from muster.model.view import View
+from muster.perf.history.neighbours import Encounter, Encounters, Rival, setting_of
+from muster.sim.executor import VirtualExecutor
+from muster.sim.life import Life
+
+
+class Meetings:
+    """Learns from the steps of jobs with new neighbours, measured with noise."""
+
+    def __init__(self, executor: VirtualExecutor, seed: int, noise: float) -> None:
+        self._executor = executor
+        self._seed = seed
+        self._noise = noise
+        self._encounters = Encounters()
+
+    def watch(self, now: float, watched: Callable[[float], float]) -> None:
+        """Take in jobs that have run long enough beside their neighbours of now."""
+        for number, since in list(self._executor.met.items()):
+            life = self._executor.lives.get(number)
+            if life is None or life.crew is None:
+                del self._executor.met[number]
+                continue
+            step = life.truth.shown(life.crew, life.done).step * life.slowdown
+            if not life.is_leaving and now >= max(since, life.resumes) + watched(step):
+                del self._executor.met[number]
+                self._encounters.add(self._encounter(life, step, now))
+
+    def slowed(self, life: Life) -> float:
+        """Return the factor by which neighbours are known to slow a job."""
+        return 1.0 + self._encounters.shown(_kind(life), self._rival(life))
+
+    def slowdowns(self, view: View) -> Slowdowns:
+        """Return what is believed about neighbours."""
+        kinds = {n: s.job.application for n, s in view.jobs.items() if s.job.application is not None}
+        return self._encounters.slowdowns(kinds)
+
+    def _encounter(self, life: Life, step: float, now: float) -> Encounter:
+        random = Random(f"{self._seed}/{life.job.name}/beside/{now}")
+        assert life.crew is not None and life.placement is not None
+        kind = _kind(life)
+        setting = setting_of(kind, life.job.number, life.crew, life.placement.nodes())
+        step *= random.lognormvariate(0.0, self._noise)
+        return Encounter(setting, kind, self._rival(life), step, now)
+
+    def _rival(self, life: Life) -> Rival | None:
+        executor = self._executor
+        if executor.neighbourhood is None:
+            return None
+        beside = executor.neighbourhood.beside(life.job.number).items()
+        rivals = (Rival(c, _kind(executor.lives[n])) for n, shared in beside for c in shared)
+        return self._encounters.worst(_kind(life), rivals)
+
+
+def _kind(life: Life) -> str:
+    return life.job.application or ""

@@ -1,0 +1,56 @@
+"""A plan never flips back and forth, whatever the models say and whatever is measured."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.core.cycle.plans import CLEARLY, DWELL, Plans
+from muster.model.plan import ChosenPlan, Sync
+from muster.model.view import JobState
+from muster.perf.history.links import LinkHistory
+from muster.perf.predict import Knowledge
+from tests.builders import job, running
+from tests.unit.core.test_plans import SHAPE, equal, spread_over
+
+FACTORS = st.floats(0.1, 10.0)
+"""By how much models lie."""
+CARDS = st.lists(st.sampled_from((0.1e9, 0.25e9, 0.6e9, 1.25e9)), min_size=4, max_size=4)
+
+
+@given(
+    cards=CARDS, lies=st.tuples(FACTORS, FACTORS), noise=st.lists(st.floats(0.97, 1.03), min_size=30)
+)
+@settings(max_examples=40, deadline=None)
+def test_it_settles_on_the_better_of_what_it_has_measured(
+    cards: list[float], lies: tuple[float, float], noise: list[float]
+) -> None:
+    """True steps differ from the models' by these lies; each cycle measures the plan in force."""
+    links = LinkHistory(nodes={f"n{i}": rate for i, rate in enumerate(cards)})
+    plans = Plans(equal(), Knowledge(links=links))
+    state = running(job("a", 4), spread_over(4))
+    first = plans.choose(state.job, SHAPE, spread_over(4))
+    assert first is not None
+    prices = {first.sync: first.step, first.runner_up: first.runner_up_step or 0.0}
+    truth = {
+        sync: prices[sync] * lie for sync, lie in zip((Sync.RING, Sync.SHARDED), lies, strict=True)
+    }
+    state = replace(state, plan=first, planned=0.0)
+    changes = 0
+    measured: dict[Sync, float] = {}
+    for turn, wobble in enumerate(noise, 1):
+        assert state.plan is not None
+        measured[state.plan.sync] = truth[state.plan.sync] * wobble
+        shape = replace(SHAPE, measured=tuple((s.value, t) for s, t in sorted(measured.items())))
+        now = turn * (DWELL + 1)
+        better = plans.better(state, shape, 1e6, now)
+        if better is not None:
+            changes += 1
+            state = _after(state, better, now)
+    assert changes <= 2, "at most there, and back once it turned out worse"
+    assert state.plan is not None
+    assert truth[state.plan.sync] <= min(truth[sync] for sync in measured) / CLEARLY * 1.07
+
+
+def _after(state: JobState, plan: ChosenPlan, now: float) -> JobState:
+    return replace(state, plan=plan, planned=now)

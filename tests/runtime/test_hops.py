@@ -1,0 +1,93 @@
+"""What the kernel says of connections: real sockets, real waiting."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from muster.runtime.comm import hops
+from muster.runtime.comm.hops import Hops, _Count, _reports, hops_of
+from muster.wire.messages import Member
+
+pytest.importorskip("torch")
+
+BULK = bytes(24_000_000)
+"""More than both ends of a connection hold."""
+NAP = 1.0
+"""s for which a peer is not ready."""
+
+
+@contextmanager
+def peer(nap: float) -> Iterator[tuple[socket.socket, threading.Thread]]:
+    """A connection to somebody who reads everything, after a nap."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def read() -> None:
+            connection, _ = server.accept()
+            with connection:
+                threading.Event().wait(nap)
+                while connection.recv(1 << 20):
+                    pass
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        with socket.create_connection(server.getsockname()) as connection:
+            yield connection, reader
+        reader.join()
+
+
+@pytest.mark.parametrize("nap", [0.0, NAP])
+def test_the_bytes_and_their_time_are_counted_without_the_wait_for_a_peer(
+    nap: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hops, "EVERY", 0.0)
+    monkeypatch.setattr(hops, "LEAST", 0.0)
+    monkeypatch.setattr(hops, "ROUND_TRIPS", 0)
+    with peer(nap) as (connection, reader):
+        seen = Hops({"127.0.0.1": "worker-1"})
+        connection.sendall(BULK)
+        connection.shutdown(socket.SHUT_WR)
+        reader.join()
+        reports = seen.step()
+    (report,) = [each for each in reports if each.bytes]
+    assert report.peer == "worker-1"
+    assert report.bytes == pytest.approx(len(BULK), abs=1)  # the end of a stream counts as one
+    assert report.seconds < NAP / 2, "a peer that is not ready is no slow link"
+    assert 0 < report.latency < NAP
+
+
+def test_a_host_without_connections_is_not_told_of() -> None:
+    with peer(0.0):
+        assert Hops({"10.9.9.9": "worker-1"}).step() == []
+
+
+def test_members_of_this_host_are_no_hops() -> None:
+    members = [Member(f"worker-{i}", "worker", f"127.0.0.1:{i + 1}") for i in range(3)]
+    with peer(0.0):
+        assert hops_of(members, 0, ring=True).step() == []
+
+
+def test_what_faster_connections_carried_counts_beside_the_slower() -> None:
+    """10 MB to each of three hosts at once: two are done after 0.2 s, the third after 2."""
+    counts = {
+        "a": _Count(10_000_000, 0.2, 1e-4),
+        "b": _Count(10_000_000, 0.2, 1e-4),
+        "slow": _Count(10_000_000, 2.0, 1e-4),
+    }
+    reports = {each.peer: each for each in _reports(counts, steps=1, alike=1)}
+    rates = {peer: (each.bytes + each.beside) / each.seconds for peer, each in reports.items()}
+    assert rates["b"] == pytest.approx(1e8)
+    assert rates["slow"] == pytest.approx(1.5e7)
+
+
+def test_small_messages_tell_the_latency_alone() -> None:
+    (report,) = _reports({"a": _Count(30_000, 0.05, 2e-4)}, steps=3, alike=1)
+    assert (report.bytes, report.seconds) == (0, 0.0)
+    assert report.latency == pytest.approx(1e-4)
+
+
+def test_members_of_one_host_share_its_link() -> None:
+    (report,) = _reports({"a": _Count(10_000_000, 0.2, 1e-4)}, steps=1, alike=4)
+    assert report.beside == 30_000_000

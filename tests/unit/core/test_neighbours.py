@@ -1,0 +1,112 @@
+"""What was learnt of neighbours decides where jobs start, and which are moved apart."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster.core.cycle.cycle_state import Rules
+from muster.core.why.words import tell
+from muster.model.decision import Kind
+from muster.model.job import Job, Locality
+from muster.model.reason import Avoided, Code
+from muster.model.slowdowns import Common, Slowdowns
+from muster.model.topology import Level
+from muster.model.view import JobState, View
+from tests.builders import cluster, job, view
+from tests.numbers import number
+from tests.world import Frame, World, on
+
+BAD = {Common.SWITCH: 0.6, Common.SOCKET: 0.3, Common.NODE: 0.15, Common.NETWORK: 0.0}
+SURE = dict.fromkeys(Common, 0.0)
+HOUR = 3600.0
+
+
+def decided(
+    *jobs: Job | JobState, slowdowns: Slowdowns, nodes: int = 2, rules: Rules | None = None
+) -> Frame:
+    seen = view(cluster(nodes), jobs)
+    states = {n: replace(state, submitted=min(state.submitted, HOUR)) for n, state in seen.jobs.items()}
+    believed: View = replace(seen, jobs=states, slowdowns=slowdowns)
+    return World(believed, HOUR, rules=rules or Rules()).cycle()
+
+
+def close() -> list[JobState]:
+    """Two jobs below one switch, which have run for an hour."""
+    return [on(job(name, pause=30.0), "n0", bits) for name, bits in (("a", 0b01), ("b", 0b10))]
+
+
+def test_a_job_that_neighbours_slow_down_is_moved_apart() -> None:
+    frame = decided(*close(), slowdowns=Slowdowns(BAD, proven=SURE))
+    (moved,) = frame.of(Kind.MIGRATE)
+    assert moved.placement is not None and moved.placement.nodes() == {"n1"}
+    assert moved.reason.code is Code.MIGRATED_APART
+    assert moved.reason.cost == 30.0
+    # Both steps are 0.6 longer, and both jobs are expected to run for an hour more.
+    assert moved.reason.gain == pytest.approx(2 * 0.6 * HOUR)
+
+
+@pytest.mark.parametrize(
+    "slowdowns, rules",
+    [
+        (Slowdowns(BAD), Rules()),  # only believed
+        (Slowdowns(BAD, proven=SURE), Rules(migrate=False)),
+        (Slowdowns(BAD, proven=SURE), Rules(strategy="pack")),
+        (Slowdowns(dict.fromkeys(Common, 0.001), proven=SURE), Rules()),  # does not pay
+    ],
+)
+def test_otherwise_nobody_is_moved(slowdowns: Slowdowns, rules: Rules) -> None:
+    assert not decided(*close(), slowdowns=slowdowns, rules=rules).of(Kind.MIGRATE)
+
+
+def test_nobody_is_moved_apart_while_a_job_waits_for_room() -> None:
+    known = Slowdowns(BAD, proven=SURE)
+    waits = job("large", 32)
+    assert not decided(*close(), waits, slowdowns=known).of(Kind.MIGRATE)
+
+
+def test_a_job_that_cannot_be_stopped_is_not_moved() -> None:
+    known = Slowdowns(BAD, proven=SURE)
+    fixed = [replace(state, job=replace(state.job, preemptible=False)) for state in close()]
+    assert not decided(*fixed, slowdowns=known).of(Kind.MIGRATE)
+
+
+def test_a_start_tells_which_neighbour_it_avoids() -> None:
+    """Without the knowledge it would be packed beside the loud job."""
+    loud = on(job("loud"), "n0", 0b1)
+    known = Slowdowns(
+        BAD,
+        {Common.SWITCH: {"mine": {"loud": 0.5}}},
+        {number("loud"): "loud", number("mine"): "mine"},
+    )
+    frame = decided(loud, job("mine"), slowdowns=known)
+    assert frame.reason("mine").avoided == Avoided("loud", number("loud"), 0.5)
+    placed = frame.decision("mine").placement
+    assert placed is not None and placed.nodes() == {"n1"}
+    assert "apart from loud: beside it steps get 50% longer" in tell(frame.reason("mine"))
+
+
+def test_jobs_placed_in_one_cycle_are_neighbours_already() -> None:
+    jobs = [job(name) for name in "abcd"]
+    frame = decided(*jobs, slowdowns=Slowdowns(BAD))
+    starts = [frame.decision(name).placement for name in "abcd"]
+    nodes = [next(iter(each.nodes())) for each in starts if each is not None]
+    assert sorted(nodes) == ["n0", "n0", "n1", "n1"]
+
+
+def test_room_is_made_at_once_for_a_gang_that_would_wait_long() -> None:
+    """The gang has just come; what stands in its way has run for an hour, and would for another."""
+    small = [on(job(name, pause=10.0), node, 1) for name, node in (("s0", "n0"), ("s1", "n1"))]
+    large = job("large", 8, locality=Locality(Level.NODE))
+    frame = decided(*small, large, slowdowns=Slowdowns())
+    (moved,) = frame.of(Kind.MIGRATE)
+    assert moved.reason.code is Code.MIGRATED
+    assert moved.reason.gain == pytest.approx(8 * HOUR)
+
+
+def test_where_small_jobs_can_be_moved_nothing_is_kept_free_for_gangs() -> None:
+    """A gang that must have one node waits: one-device jobs still go where they are alone."""
+    full = on(job("full", 8), "n0", 0xFF)
+    gang = job("gang", 16, locality=Locality(Level.NODE))
+    frame = decided(full, gang, job("one"), job("two"), nodes=3, slowdowns=Slowdowns(BAD))
+    starts = [frame.decision(name).placement for name in ("one", "two")]
+    assert {node for each in starts if each is not None for node in each.nodes()} == {"n1", "n2"}
