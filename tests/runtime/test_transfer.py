@@ -199,6 +199,27 @@ def test_a_step_is_redone_when_a_joiner_has_all_of_its_window(peers: PeerServer)
     donor.close()
 
 
+def test_a_step_has_two_updates_when_a_joiner_has_all_parameters(peers: PeerServer) -> None:
+    """Between the two of a GAN it gets nothing: the rest is sent when the next step begins."""
+    mine, theirs = make_state(0), make_state(1)
+    donor = Donor(mine)
+    donor.listen(peers)
+    donor.open(0)
+    joiner = join(theirs, peers)
+    donor.await_joiners(1, LONG)
+    donor.shut()
+    donor.open(1)
+    wait_sent(joiner)
+    donor.shut()
+    donor.open(2, between=True)
+    assert in_time(donor.shut)
+    donor.open(3)
+    joiner.settle(3)
+    assert joiner.complete == 3
+    joiner.close()
+    donor.close()
+
+
 def test_a_joiner_asks_again(peers: PeerServer) -> None:
     """Its old connection, of which the donor knows nothing yet, is not taken for the new one."""
     mine, theirs = make_state(0), make_state(1)

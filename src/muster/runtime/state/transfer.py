@@ -86,7 +86,8 @@ class Donor:
         with self._change:
             self._window = self._last = window
             for each in self._joiners.values():
-                each.owed = each.window == window
+                # Who has all tensors waits for the rest: not before the next step begins.
+                each.owed = each.window == window and each.last is None
             self._rest, self._at_once = None, whole
             if self._joiners:
                 before = {at: each for at, each in self._settings.items() if window - at < KEPT}
