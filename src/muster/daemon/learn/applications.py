@@ -70,8 +70,8 @@ class Applications:
     _families: dict[str, _Family] = field(default_factory=dict)
     _batches: dict[str, int] = field(default_factory=dict)
     """By application."""
-    _ended: set[str] = field(default_factory=set)
-    """Applications with a job that has completed."""
+    _ended: dict[str, int] = field(default_factory=dict)
+    """Jobs that have completed, by application."""
     version: int = 0
     """Grows when something is learnt."""
 
@@ -109,11 +109,12 @@ class Applications:
 
     def end(self, kin: Kin) -> None:
         """Note that such a job has completed."""
-        self._ended.add(kin.application)
+        self._ended[kin.application] = self._ended.get(kin.application, 0) + 1
+        self.version += 1
 
-    def have_ended(self, application: str) -> bool:
-        """Whether a job of the application has completed."""
-        return application in self._ended
+    def have_ended(self, application: str, count: int = 1) -> bool:
+        """Whether this many jobs of the application have completed."""
+        return self._ended.get(application, 0) >= count
 
 
 def for_learner(job: Job, kin: Kin, work: float | None) -> Job:

@@ -41,6 +41,7 @@ from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.learnt.lengths import ENOUGH
 from muster.perf.speed.fitted import NORMAL_80
 from muster.store.batch import Note
 from muster.wire.messages import Captured, Changed, Message, Saved, StepDone, Transferred
@@ -238,9 +239,10 @@ class Beliefs:
             return None
         kin, told = self._for_learner(live)
         outlook = self._outlook(live, now)
-        alike = kin.reports and self._applications.have_ended(kin.application)
+        declared = live.job.duration is not None
+        alike = (kin.reports or declared) and self._applications.have_ended(kin.application)
         by_loss = told.work is None and live.watch.predicts(live.track.step)
-        if told.work is None and not ((alike or by_loss) and outlook.spread <= GUESS):
+        if told.work is None and not ((alike or by_loss or declared) and outlook.spread <= GUESS):
             return None
         workers = sum(live.held.shape)
         rate = outlook.here or outlook.speed.rate(live.held.device_type, workers)
@@ -440,7 +442,7 @@ class Beliefs:
         """Return all the work of a job, if the training or the user says so."""
         if kin.reports:
             return float(steps) if steps else job.work
-        if job.duration is None:
+        if job.duration is None or self._applications.have_ended(kin.application, ENOUGH):
             return None
         # The user's duration is for the workers of the gang.
         plain = for_learner(job, kin, None)
