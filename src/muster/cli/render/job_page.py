@@ -69,7 +69,7 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     if curve:
         yield "loss", f"{curve}  {detail.losses[0][1]:.4g} to {detail.losses[-1][1]:.4g}"
     if job.until:
-        yield "ends by", job.until + _epochs_left(job)
+        yield "ends by", job.until + _ends_after(job)
     if job.noticed:
         yield "noticed", job.noticed
     if job.converged:
@@ -175,11 +175,11 @@ def _span(job: JobRecord, now: float) -> str:
     return f" ({when(max(low, now), now)} to {when(high, now)}, 80% interval)"
 
 
-def _epochs_left(job: JobRecord) -> str:
-    if job.epochs_left is None:
+def _ends_after(job: JobRecord) -> str:
+    if job.epochs is None:
         return ""
-    mean, low, high = job.epochs_left
-    return f": {mean:.0f} epochs left ({low:.0f} to {high:.0f}, 80% interval)"
+    mean, low, high = job.epochs
+    return f": after about {mean:.0f} epochs ({low:.0f} to {high:.0f}, 80% interval)"
 
 
 def first_error(job: JobRecord) -> float | None:

@@ -321,8 +321,8 @@ class JobEntry(FileEntry):
     )
     until: Until | None = optional(
         "When a training of the runtime ends by its loss, if its script has no `until=`: below a "
-        "bound, or once epochs lower it by less than a share of the largest. The script's epochs are "
-        "the most.",
+        "bound, or once epochs lower it by less than a share of the first loss. The script's epochs "
+        "are the most.",
         examples=["converged 0.5%", "loss < 0.1", "converged 0.5% for 5 epochs or loss < 0.1"],
     )
     resume_from: Text | None = optional(
