@@ -26,7 +26,7 @@ import muster
 cnn: Any = importlib.import_module("examples.elastic.cnn")
 gpt: Any = importlib.import_module("examples.elastic.gpt")
 
-LENGTH = 64
+LENGTH = 16
 WINDOW = 512
 """Samples over which the loss is averaged: the same at any batch."""
 HELD_BACK = 256
@@ -65,7 +65,7 @@ def text(_: int) -> tuple[nn.Module, Any, TensorDataset, Losses, Callable[[nn.Mo
     def losses(net: nn.Module, batch: list[Tensor]) -> Tensor:
         return cross_entropy(net(batch[0]).transpose(1, 2), batch[1], reduction="none").mean(1)
 
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     return model, optimizer, TensorDataset(x[:-HELD_BACK], y[:-HELD_BACK]), losses, right
 
 
