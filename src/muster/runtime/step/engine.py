@@ -263,7 +263,7 @@ class StepEngine(Membership):
             return
         self.batching.adopt(self._votes[first])
         if self.probe.active and not self.sums and first == crew.rank:
-            self.probe.conclude(self.batching.noise, self._votes, self.buckets.gradients())
+            self.probe.conclude(self.batching.found, self._votes, self.buckets.gradients())
 
     def _check_turns(self, crew: Crew) -> None:
         """Raise if members are at different sums: what was summed is no gradient."""
