@@ -38,7 +38,7 @@ integrations: $(FRAMEWORKS)  ## the tests with transformers, Accelerate and Ligh
 	$(BIN)/pytest -m 'slow or not slow' tests/integrations
 
 $(FRAMEWORKS): $(TORCH)
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[hf,lightning]' peft
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[hf,lightning,test-integrations]' peft
 	touch $@
 
 s3: $(S3)/.ready  ## add an S3 server (OpenStack Swift, from PyPI) for the tests of checkpoints at a URL
@@ -51,8 +51,8 @@ $(S3)/.ready: Makefile
 slurm:  ## install Slurm and munge from Debian, for `make engines` (apt, as root; starts no service)
 	tools/install-slurm
 
-matrix: $(TORCH)  ## resize and kill every everyday training feature, and write docs/reference/matrix.md
-	$(BIN)/python -m tests.matrix
+matrix: $(FRAMEWORKS)  ## resize and kill every everyday training feature, and write docs/reference/matrix.md
+	$(BIN)/python -m tests.matrix --jobs 2
 
 docs-test: $(TORCH)  ## type what README, tutorials and how-tos say, the slow ones too (some 8 minutes)
 	$(BIN)/pytest -m 'slow or not slow' tests/docs

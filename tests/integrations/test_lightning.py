@@ -3,14 +3,18 @@
 import json
 import subprocess
 import sys
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("lightning")
 
+from muster.lightning.loader import parts_of
 from tests.integrations.jobs import CLOSE, SCRIPTS, job
 from tests.runtime.scripts.tasks import worst
 
@@ -43,3 +47,41 @@ def test_it_is_resized_and_loses_workers_without_a_trace(tmp_path: Path) -> None
     assert here["seen"] == there["seen"], "every batch once, under the number it has in one process"
     assert here["validated"] == pytest.approx(there["validated"], rel=1e-4)
     assert list((tmp_path / "lightning").glob("*.ckpt"))
+
+
+def test_batches_are_accumulated_over_resizes_and_kills(tmp_path: Path) -> None:
+    words = ("--epochs", "12", "--accumulate", "5")
+    there = plain(tmp_path / "plain", "lightning_train.py", *words)
+    with job(tmp_path, "lightning_train.py", *words, "--pace", "0.05", workers=2) as run:
+        run.ahead(2)
+        run.change(3)
+        run.ahead(2)
+        run.kill("worker-0")
+        run.wait_members(2, 60.0)
+        run.ahead(2)
+        run.finish()
+    here = json.loads((tmp_path / "out.json").read_text())
+    assert worst(torch.load(tmp_path / "out.pt"), torch.load(tmp_path / "plain/out.pt")) < CLOSE
+    assert here["seen"] == there["seen"], "12 batches an epoch, 5 or 2 of them in a step"
+
+
+def test_what_a_redone_step_logs_counts_once(tmp_path: Path) -> None:
+    words = ("--epochs", "12", "--accumulate", "2", "--pace", "0.1")
+    with job(tmp_path, "lightning_train.py", *words, workers=3) as run:
+        for lost in ("worker-1", "worker-2"):
+            run.ahead(4)
+            run.kill(lost)
+            run.wait_members(2 if lost == "worker-1" else 1, 60.0)
+        run.finish()
+    here = json.loads((tmp_path / "out.json").read_text())
+    assert here["calls"] > 12 * 12, "steps were redone"
+    assert here["logged"] == [[12.0, 12.0]] * 12, "12 batches an epoch"
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(sum), st.integers(1, 7))
+def test_workers_have_every_sample_of_every_batch(shares: list[int], size: int) -> None:
+    firsts, total = list(accumulate(shares, initial=0)), sum(shares)
+    found = [parts_of(f, n, total, size) for f, n in zip(firsts, shares, strict=False)]
+    for parts in zip(*found, strict=True):
+        assert len({part.of for part in parts}) == 1
+        assert sum(part.rows for part in parts) == parts[0].of <= size

@@ -8,6 +8,7 @@ import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 
 from tests.matrix.cells import EVENTS, Cell, run_alone
@@ -27,6 +28,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
     options = parser.parse_args()
     chosen = [t for t in features() if not options.only or any(words in t for words in options.only)]
+    missing = {t: features()[t].needs for t in chosen if not _is_there(features()[t].needs)}
+    for title, package in missing.items():
+        print(f"left as it is: {title} needs {package}")
+    chosen = [title for title in chosen if title not in missing]
     asked = [(title, event) for title in chosen for event in EVENTS]
     cells: list[Cell] = []
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
@@ -40,6 +45,10 @@ def main() -> int:
         good = [cell for cell in cells if cell.feature not in {one.feature for one in bad}]
         PAGE.write_text(written(good, PAGE.read_text() if PAGE.is_file() else ""))
     return 1 if bad else 0
+
+
+def _is_there(package: str) -> bool:
+    return not package or find_spec(package) is not None
 
 
 if __name__ == "__main__":

@@ -60,16 +60,24 @@ def run_cell(feature: Feature, event: str, folder: Path, device: str = "cpu") ->
         workers = max(2, workers)  # one alone has nobody to differ from; a newcomer is refused alone
     words = ("--feature", feature.title)
     with Job(folder, *words, script=TRAIN, workers=workers, devices=[device] * workers) as job:
-        outcome = _trained(job, disturb)
+        outcome, disturbed = _trained(job, disturb, feature.ends)
         said = job.output()
-    if outcome.code != 0:
-        return _failed(feature, event, outcome, said)
-    found: Result = torch.load(folder / "out.pt")
-    apart = feature.difference(found, plain(feature, outcome.history.step))
+    if outcome.code != 0 or not disturbed:
+        return _failed(feature, event, outcome.error or f"over before its {event}", said)
     exact = CLOSE if device == "cpu" else GPU_CLOSE
-    verdict = EXACT if apart <= exact else NOISE if apart <= feature.close else DIFFERENT
-    good = verdict == feature.verdict or (feature.verdict == NOISE and verdict == EXACT)
-    return Cell(feature.title, event, verdict, f"{apart:.0e}", good)
+    return _judged(feature, event, folder, outcome.history.step, exact)
+
+
+def _judged(feature: Feature, event: str, folder: Path, steps: int, exact: float) -> Cell:
+    found: Result = torch.load(folder / "out.pt")
+    apart = feature.difference(found, plain(feature, steps, folder))
+    if apart <= exact or feature.verdict != NOISE:
+        verdict = EXACT if apart <= exact else DIFFERENT
+        good = verdict == EXACT and feature.verdict in (EXACT, NOISE)
+        return Cell(feature.title, event, verdict, f"{apart:.0e}", good)
+    noise = feature.noise(found, lambda one, seed: plain(one, steps, folder, seed))
+    verdict = NOISE if noise <= feature.close else DIFFERENT
+    return Cell(feature.title, event, verdict, f"{noise:.1f} {feature.unit}", verdict == NOISE)
 
 
 def run_alone(device: str, asked: tuple[str, str]) -> Cell:
@@ -79,31 +87,40 @@ def run_alone(device: str, asked: tuple[str, str]) -> Cell:
         return run_cell(features()[title], event, Path(folder), device)
 
 
-def _trained(job: Job, disturb: Callable[[Job], None]) -> LaunchOutcome:
+def _trained(job: Job, disturb: Callable[[Job], None], ends: bool) -> tuple[LaunchOutcome, bool]:
+    """Disturb a job; return how it ended, and whether it lived to see all of it.
+
+    `ends`: by itself.
+    """
+    disturbed = False
     try:
         disturb(job)
-        job.stop("enough")
+        disturbed = True
+        if not ends:
+            job.stop("enough")
     except (JobOverError, TimeoutError):
         pass  # the job is over before its time: its outcome says why
     job.release()
-    return job.wait(LONG)
+    return job.wait(LONG), disturbed
 
 
-def _failed(feature: Feature, event: str, outcome: LaunchOutcome, said: str) -> Cell:
-    refused = feature.verdict == REFUSED and feature.words in outcome.error
+def _failed(feature: Feature, event: str, error: str, said: str) -> Cell:
+    refused = feature.verdict == REFUSED and feature.words in error
     verdict = REFUSED if refused else FAILED
-    detail = outcome.error if refused else f"{outcome.error}\n{said}"
+    detail = error if refused else f"{error}\n{said}"
     return Cell(feature.title, event, verdict, detail, refused)
 
 
-def plain(feature: Feature, steps: int) -> Result:
-    """Train in this process, in plain torch."""
+def plain(feature: Feature, steps: int, folder: Path, seed: int = 0) -> Result:
+    """Train in this process, in plain torch; `folder`: of the job that is compared with it."""
     before = torch.get_default_dtype(), torch.get_num_threads()
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     try:
         parts = feature.build()
-        feature.plain(parts, steps)
+        parts.folder = folder
+        torch.manual_seed(seed)
+        feature.plain(parts, steps, seed)
         return feature.result(parts)
     finally:
         torch.set_default_dtype(before[0])

@@ -6,6 +6,7 @@ is `ctx.backward`. So whatever differs in the result was done by Muster.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,10 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import TensorDataset
 
-from muster.runtime.data.given import DataOptions, feed_of
-from muster.runtime.data.samples import Position
-from muster.runtime.members.ballot import Vote
 from muster.runtime.user.session import Session
+from tests.matrix.order import batches
 
 EXACT, NOISE, REFUSED = "exact", "equal within noise", "refused"
 CLOSE = 1e-10
@@ -36,6 +35,8 @@ class Parts:
     data: Any
     more: dict[str, Any] = field(default_factory=dict)
     """Schedules, averages, teachers, ..."""
+    folder: Path = Path()
+    """Of the job, for its files."""
 
 
 class Feature:
@@ -44,7 +45,12 @@ class Feature:
     title = ""
     verdict = EXACT
     close = CLOSE
-    """Largest relative difference of the result."""
+    """Largest relative difference of the result; of what is random, in `unit`."""
+    unit = ""
+    ends = False
+    """Whether the training ends by itself."""
+    needs = ""
+    """A package to be installed besides."""
     words = ""
     """Of the error, if it is refused."""
     note = ""
@@ -96,24 +102,10 @@ class Feature:
             pace()
             self.body(parts, batch, ctx.backward, ctx.step)
 
-    def plain(self, parts: Parts, steps: int) -> None:
-        """Train in plain torch."""
-        for step, batch in enumerate(self.batches(parts, steps)):
-            self.body(parts, batch, lambda losses: losses.mean().backward(), step)
-
-    def batches(self, parts: Parts, steps: int) -> Any:
-        """Yield whole batches, in the order of the training."""
-        given = self.options()
-        batch = given.pop("global_batch", None)
-        feed = feed_of(parts.data, DataOptions(batch, **given), pin=False)[0]
-        feed.staff(["one"])
-        position = Position()
-        while position.step < steps:
-            part = feed.part(position, [feed.batch], 0, "one")
-            yield feed.load(position, part)
-            vote = Vote(part.count, able=1.0, finished=part.finished, far=part.far)
-            position = feed.after(position, ["one"], [vote])
-        feed.close()
+    def plain(self, parts: Parts, steps: int, seed: int = 0) -> None:
+        """Train in plain torch; `seed`: of the order of the samples."""
+        for step, batch in enumerate(batches(parts.data, self.options(), steps, seed)):
+            self.body(parts, batch, mean_backward, step)
 
     def result(self, parts: Parts) -> Result:
         """What is compared."""
@@ -128,6 +120,19 @@ class Feature:
             if plain[name].is_floating_point()
         )
 
+    def noise(self, found: Result, train: "Train") -> float:
+        """Return how far a random training is from plain ones, in `unit`."""
+        raise NotImplementedError(f"{self.title} is not random")
+
 
 def _head(width: int) -> nn.Module:
     return nn.Linear(width, CLASSES)
+
+
+def mean_backward(losses: Tensor) -> None:
+    """Differentiate the mean, as in plain torch."""
+    losses.mean().backward()
+
+
+Train = Callable[[Feature, int], Result]
+"""Trains a feature in plain torch with a seed, for as many steps as the job has done."""

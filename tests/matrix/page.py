@@ -11,15 +11,19 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "matrix.md"
 OPENING = """# Training features
 
 What people write, and how it comes through a change of workers. `make matrix` trains each feature in
-real processes, compares the parameters with those of one process of plain torch in float64, writes this
-page, and fails if a cell differs.
+real processes, compares the parameters with those of one process of plain torch in float64, which draws
+the order of the samples by itself, writes this page, and fails if a cell differs.
+
+What is random by nature is judged by its loss: that of plain torch over 20 seeds has a mean and a
+standard deviation, and four of those are allowed. bf16 may differ from plain bf16 by as much as that
+differs from float32.
 
 | | |
 |---|---|
 | resize | from one worker to three and to two, while it trains |
 | kill | of three workers one is killed with SIGKILL, then the first of the others |
 | exact | within 1e-10 of plain torch, for the order of additions; in brackets the largest difference |
-| equal within noise | random or rounded by nature: the note says why |
+| equal within noise | random or rounded by nature: the note says why, the bracket how far off |
 | refused | one clear error before or at the step, with nothing applied |
 
 | feature | resize | kill | |

@@ -27,6 +27,7 @@ def main() -> None:
     feature.begin()
     torch.set_default_dtype(torch.float64)
     parts = feature.build()
+    parts.folder = Path(options.out).parent
     ctx = muster.init()
     feature.wrap(ctx, parts)
     ctx.data(parts.data, **{"steps": 10_000, **feature.options()})

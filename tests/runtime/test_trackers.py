@@ -70,7 +70,8 @@ def test_tensorboard_shows_one_run_over_a_resize_a_kill_and_a_resumption(tmp_pat
 
 
 @pytest.mark.slow
-def test_mlflow_shows_one_run_over_a_kill(tmp_path: Path) -> None:
+def test_mlflow_shows_one_run_over_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow = pytest.importorskip("mlflow")
     with Job(tmp_path, "--to", "mlflow", script=TRACKED, workers=2) as job:
         job.ahead(4)

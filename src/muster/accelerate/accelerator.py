@@ -11,13 +11,15 @@ from typing import Any
 
 import accelerate
 import torch
-from accelerate.utils import DistributedType
+from accelerate.utils import DistributedType, LoggerType
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 
 from muster.accelerate.loader import ElasticLoader
+from muster.accelerate.scaling import share_scaler
 from muster.accelerate.speak import speak
 from muster.integration.order import order_of
+from muster.integration.trackers import name_run
 from muster.integration.weights import items_of, plain, spread
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.user.session import Session, init
@@ -43,7 +45,11 @@ class Accelerator(accelerate.Accelerator):
     def prepare(self, *args: Any, device_placement: Any = None) -> Any:
         """Prepare models, optimisers, schedules and loaders; the first loader is the training's."""
         self._enlist(args)
-        return super().prepare(*args, device_placement=device_placement)
+        first = not self._optimizers
+        prepared = super().prepare(*args, device_placement=device_placement)
+        if first and self._optimizers:
+            share_scaler(self.session, self)
+        return prepared
 
     def prepare_data_loader(self, data_loader: Any, *args: Any, **kwargs: Any) -> Any:
         """Prepare a loader: the training's if it is the first."""
@@ -92,7 +98,7 @@ class Accelerator(accelerate.Accelerator):
             self.session.backward(None)
             return
         items = items_of(self._part, self._shifts()) if weight is None else weight
-        self.session.backward(spread(loss * items, self._part), weight=items)
+        self.session.backward(spread(loss * items, self._part), weight=items, scaler=self.scaler)
 
     @property
     def loss(self) -> float:
@@ -117,9 +123,9 @@ class Accelerator(accelerate.Accelerator):
     # files and trackers
 
     def init_trackers(self, *args: Any, **kwargs: Any) -> None:
-        """Open trackers on the primary; on another worker when it becomes the primary."""
+        """Open trackers on the primary: in a job in its first step, since that has the run's name."""
         self._tracked = args, kwargs
-        if self.is_main_process:
+        if self.session.alone:
             super().init_trackers(*args, **kwargs)
 
     def save_state(self, *args: Any, **kwargs: Any) -> Any:
@@ -168,11 +174,12 @@ class Accelerator(accelerate.Accelerator):
     def _note_part(self, part: Any, last: bool) -> None:
         self._part = part
         self.gradient_state._set_sync_gradients(last)
-        was = self.is_main_process
         speak(self.session.primary)
-        if self.is_main_process and not was and self._tracked is not None:
+        if self.is_main_process and self._tracked is not None and not self.trackers:
             args, kwargs = self._tracked
-            super().init_trackers(*args, **kwargs)
+            with self.session.busy():
+                name_run(self.session.run_id, LoggerType.MLFLOW in self.log_with)
+                super().init_trackers(*args, **kwargs)
 
     def _shifts(self) -> bool:
         """Whether the loss is that of a causal language model, whose first label is never predicted."""
@@ -183,10 +190,6 @@ class Accelerator(accelerate.Accelerator):
             raise BadTrainingError(
                 f"accelerate was set up for {self.distributed_type.value}: workers are Muster's here; "
                 "leave its plugins out, and import muster.accelerate first"
-            )
-        if self.mixed_precision == "fp16":
-            raise BadTrainingError(
-                'mixed_precision="fp16" scales losses by a factor that workers do not share: use "bf16"'
             )
 
     def _check_no_step(self, what: str) -> None:

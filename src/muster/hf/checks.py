@@ -26,10 +26,6 @@ def _problems(args: Any, device: torch.device) -> tuple[tuple[Any, str], ...]:
             "parallelism_config= needs a fixed number of processes: leave it out",
         ),
         (
-            args.fp16,
-            "fp16=True scales losses by a factor that workers do not share: use bf16=True",
-        ),
-        (
             args.auto_find_batch_size,
             "auto_find_batch_size=True would change the batch: a share that does not fit into memory "
             "is made smaller by itself; leave it out",

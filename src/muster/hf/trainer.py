@@ -21,9 +21,10 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from transformers.optimization import GreedyLR
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, TrainOutput
 
+from muster.accelerate.scaling import share_scaler
 from muster.accelerate.speak import speak
 from muster.hf.checks import check_arguments, check_dataset
-from muster.hf.floor import name_run, take_floor
+from muster.hf.floor import begin_run, take_floor
 from muster.hf.plan import TrainerPlan
 from muster.hf.progress import TrainerProgress
 from muster.integration.entry import entered
@@ -88,6 +89,7 @@ class Trainer(transformers.Trainer):
         ctx, args = self.session, self.args
         optimizer = self.optimizer.optimizer  # accelerate's wrapper calls its step
         ctx.wrap(self.model, optimizer, self.lr_scheduler, allow_unused=True)
+        share_scaler(ctx, self.accelerator)
         ctx.keep(trainer=TrainerProgress(self))
         ctx.clips = args.max_grad_norm > 0
         seed = args.seed if args.data_seed is None else args.data_seed
@@ -118,7 +120,7 @@ class Trainer(transformers.Trainer):
     def _begin(self, run: "_Run") -> None:
         take_floor(self)
         if not self.session.alone:
-            name_run(self)
+            begin_run(self)
         run.model.zero_grad()
         self.control = self.callback_handler.on_train_begin(self.args, self.state, self.control)
         if self.args.eval_on_start and not self.state.global_step:
@@ -150,9 +152,13 @@ class Trainer(transformers.Trainer):
         handler = self.callback_handler
         self.control = handler.on_pre_optimizer_step(self.args, self.state, self.control)
         self.optimizer.step()
+        overflow = self.accelerator.optimizer_step_was_skipped
+        if overflow:
+            self.session.skip()  # the step counts, as in transformers
+            self.optimizer.optimizer.step()
         self.control = handler.on_optimizer_step(self.args, self.state, self.control)
         rate = self._get_learning_rate()
-        if not isinstance(self.lr_scheduler, BY_METRIC):  # those step after an evaluation
+        if not overflow and not isinstance(self.lr_scheduler, BY_METRIC):  # after an evaluation
             self.lr_scheduler.step()
         model.zero_grad()
         return grad_norm, rate
@@ -199,7 +205,8 @@ class Trainer(transformers.Trainer):
         items = kind.items(inputs)
         with self.compute_loss_context_manager():
             total = kind.total(lambda batch, count: self._loss(model, batch, count), inputs)
-        self.session.backward(spread(total, inputs), weight=items)
+        scaler = self.accelerator.scaler
+        self.session.backward(spread(total, inputs), weight=items, scaler=scaler)
         return total.detach() / max(1, items)
 
     def _loss(self, model: Any, batch: Batch, items: Tensor | None) -> Tensor:

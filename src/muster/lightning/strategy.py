@@ -1,14 +1,17 @@
 """A Lightning strategy on the elastic runtime.
 
 To Lightning every worker is a training of one process: its loops, hooks and callbacks run as usual. The
-batch is that of the training's loader, for all workers together. Every worker validates on all samples.
+batch is that of the training's loader, for all workers together; of a step's `accumulate_grad_batches`
+batches each worker has its share. Every worker validates on all samples.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+from lightning.pytorch.loops.optimization.automatic import ClosureResult
 from lightning.pytorch.strategies import SingleDeviceStrategy
+from lightning.pytorch.trainer.call import _call_strategy_hook
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from torch import Tensor
 from torch.utils.data import DataLoader
@@ -16,6 +19,7 @@ from torch.utils.data import DataLoader
 from muster.integration.order import order_of
 from muster.integration.weights import items_of, plain, spread
 from muster.lightning.loader import FitLoader
+from muster.lightning.logs import LoggedValues
 from muster.lightning.progress import LoopProgress
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.user.session import Session, init
@@ -26,18 +30,25 @@ class MusterStrategy(SingleDeviceStrategy):
 
     strategy_name = "muster"
 
-    def __init__(
-        self, *, micro_batch: int | None = None, checkpoint: str | None = None, every: int = 100
-    ) -> None:
-        """`micro_batch`: the most samples that a worker has on its device at once. `checkpoint`: a
-        folder for the runtime's own checkpoints, written every `every` steps; Lightning's are its own.
+    def __init__(self, *, checkpoint: str | None = None, every: int = 100) -> None:
+        """`checkpoint`: a folder for the runtime's own checkpoints, written every `every` steps;
+        Lightning's are its own.
         """
         self.session: Session = init()
-        self._micro_batch, self._checkpoint, self._every = micro_batch, checkpoint, every
+        self._checkpoint, self._every = checkpoint, every
         self._loader: FitLoader | None = None
         self._progress: LoopProgress
+        self._logged: LoggedValues
+        self._accumulated = 1
+        """Batches per step."""
+        self._calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        """How the module's `training_step` was called in this step."""
         self._batch: Any = None
-        """The batch of this step."""
+        """The samples of the last of them."""
+        self._redone: Any = None
+        """Samples for the next one, in a step that is redone."""
+        self._again: Iterator[Any] = iter(())
+        """Where they come from: open until the step is done."""
         self._weight: float | None = None
         super().__init__(device=self.session.device)
 
@@ -66,6 +77,7 @@ class MusterStrategy(SingleDeviceStrategy):
         if trainer.state.fn != "fit":
             return
         self._check(trainer)
+        self._accumulated = trainer.accumulate_grad_batches
         schedules = [config.scheduler for config in self.lr_scheduler_configs]
         self.session.wrap(self.lightning_module, self.optimizers, schedules, allow_unused=True)
         self._progress = LoopProgress(trainer)
@@ -94,14 +106,13 @@ class MusterStrategy(SingleDeviceStrategy):
         epochs, steps = trainer.fit_loop.max_epochs, trainer.fit_loop.max_steps
         self.session.data(
             loader.dataset,
-            min(size, len(loader.dataset)),
+            min(size * self._accumulated, batches * size, len(loader.dataset)),
             epochs=epochs if epochs is not None and epochs >= 0 else None,
             steps=steps if steps >= 0 else None,
             seed=seed,
             loaders=loader.num_workers,
             sampler=lambda epoch: order(epoch)[: batches * size],
             collate=lambda samples: plain(loader.collate_fn(samples)),
-            micro_batch=self._micro_batch,
         )
         return FitLoader(loader, batches, self.session, lambda: self._follow(trainer))
 
@@ -109,34 +120,64 @@ class MusterStrategy(SingleDeviceStrategy):
 
     def training_step(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the module's; a step that is redone has other samples than the loop has."""
-        batch = self._batch = batch if self._batch is None else self._batch
+        if self._redone is not None:
+            batch, self._redone = self._redone, None
+            self._logged.follow(batch)
+        elif not self._calls:
+            self._logged = LoggedValues(self.lightning_module.trainer)
+        self._batch = batch
+        self._calls.append((args, kwargs))
         found = super().training_step(batch, *args, **kwargs)
         self._weight = found.get("weight") if isinstance(found, Mapping) else None
         return found
 
     def backward(self, closure_loss: Tensor, optimizer: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Differentiate the mean loss of this worker's samples, and sum over all workers."""
-        if not self.session.share:
-            self.session.backward(None)
+        assert self._loader is not None
+        ctx, part = self.session, self._loader.part
+        if not ctx.share and len(self._calls) == 1:
+            ctx.backward(None)
+        if not part.rows:
             return closure_loss
         items = items_of(self._batch, shifts=False) if self._weight is None else self._weight
-        self.session.backward(spread(closure_loss * items, self._batch), weight=items)
+        # Lightning has divided the loss by the batches of a step, and adds them up.
+        batches = ctx.total / part.of if items == part.rows else self._batches_of_step()
+        ctx.backward(spread(closure_loss * items * batches, self._batch), weight=items)
         return closure_loss
 
     def optimizer_step(
         self, optimizer: Any, closure: Callable[[], Any], model: Any = None, **kwargs: Any
     ) -> Any:
         """Run a step, and again if a member was lost in it: Lightning sees it once."""
-        assert self._loader is not None
         module = model or self.lightning_module
         while True:
             result = self.precision_plugin._wrap_closure(module, optimizer, closure)
             optimizer.step(**kwargs)
             if self.session.applied:
-                self._batch = None
+                self._calls = []
                 rank_zero_only.rank = self.global_rank
                 return result
-            self._batch = self.batch_to_device(self._loader.again())
+            self._redo(optimizer)
+
+    def _redo(self, optimizer: Any) -> None:
+        """Begin a step again, with this worker's new share: all but its last batch."""
+        assert self._loader is not None
+        trainer = self.lightning_module.trainer
+        calls, self._calls = self._calls, []
+        self._logged.restore()
+        optimizer.zero_grad()
+        self._again = self._loader.again()
+        for number, (args, kwargs) in enumerate(calls, start=1):
+            self._redone = self.batch_to_device(next(self._again))
+            if number < len(calls):
+                found = _call_strategy_hook(trainer, "training_step", None, *args, **kwargs)
+                closure = ClosureResult.from_training_step_output(found, self._accumulated)
+                _call_strategy_hook(trainer, "backward", closure.closure_loss, optimizer)
+
+    def _batches_of_step(self) -> int:
+        """Return how many of the loader's batches this step has: fewer at the end of an epoch."""
+        assert self._loader is not None
+        return -(-self.session.total // self._loader.batch_size)
 
     def _follow(self, trainer: Any) -> None:
         """Apply the others' update as a joiner, with their clipping and schedules."""
@@ -155,11 +196,6 @@ class MusterStrategy(SingleDeviceStrategy):
             self._loader.end()
 
     def _check(self, trainer: Any) -> None:
-        if trainer.accumulate_grad_batches != 1:
-            raise BadTrainingError(
-                "accumulate_grad_batches= is not needed: multiply the loader's batch_size, and pass "
-                "MusterStrategy(micro_batch=) for what a device holds at once"
-            )
         if not self.lightning_module.automatic_optimization:
             raise BadTrainingError(
                 "manual optimisation is not supported here: write a loop of your own with muster.init()"

@@ -26,10 +26,15 @@ def main() -> None:
     parser.add_argument("--release", required=True)
     parser.add_argument("--pace", type=float, default=0.0)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--track", default="", help="mlflow or wandb")
     parser.add_argument("--plain", action="store_true")
     options = parser.parse_args()
     package = importlib.import_module("accelerate" if options.plain else "muster.accelerate")
-    accelerator = package.Accelerator(cpu=True, gradient_accumulation_steps=2)
+    accelerator = package.Accelerator(
+        cpu=True, gradient_accumulation_steps=2, log_with=options.track or None
+    )
+    if options.track:
+        accelerator.init_trackers("muster")
     torch.manual_seed(3)
     x = torch.randn(COUNT, 6)
     data = TensorDataset(x, x[:, :3].argmax(1))
@@ -40,6 +45,7 @@ def main() -> None:
         model, optimizer, DataLoader(data, BATCH), DataLoader(TensorDataset(*data[:9]), 4), schedule
     )
     right = []
+    ctx: Any = getattr(accelerator, "session", None)
     for _ in range(options.epochs) if options.plain else accelerator.epochs(options.epochs):
         model.train()
         for batch in loader:
@@ -52,6 +58,8 @@ def main() -> None:
                 optimizer.step()
                 schedule.step()
                 optimizer.zero_grad()
+            if options.track and accelerator.sync_gradients and ctx.applied:
+                accelerator.log({"loss": ctx.step_loss}, step=ctx.step + 1)
         model.eval()
         with torch.no_grad():
             pairs = [accelerator.gather_for_metrics((model(a).argmax(1), b)) for a, b in held_out]

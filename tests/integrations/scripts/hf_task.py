@@ -84,6 +84,19 @@ def make_trainer(kind: Any, name: str, folder: Path | str, **given: Any) -> Any:
     )
 
 
+def scaled(kind: Any) -> Any:
+    """A class of trainers with a scaler of losses that overflows now and then, on a CPU as well."""
+
+    class Scaled(kind):
+        def create_accelerator_and_postprocess(self) -> None:
+            super().create_accelerator_and_postprocess()
+            self.accelerator.scaler = torch.amp.GradScaler(
+                "cpu", init_scale=2.0**124, growth_interval=3
+            )
+
+    return Scaled
+
+
 def accuracy(found: Any) -> dict[str, float]:
     """How many answers are right."""
     return {"accuracy": float((found.predictions.argmax(-1) == found.label_ids).mean())}

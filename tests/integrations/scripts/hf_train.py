@@ -35,11 +35,12 @@ def main() -> None:
     parser.add_argument("--out", required=True)
     parser.add_argument("--release", required=True)
     parser.add_argument("--pace", type=float, default=0.0)
+    parser.add_argument("--scaled", action="store_true", help="as with fp16")
     parser.add_argument("--arguments", default="{}", help="JSON: of TrainingArguments")
     options = parser.parse_args()
     folder = Path(options.out).parent / "trainer"
     trainer = hf_task.make_trainer(
-        Trainer,
+        hf_task.scaled(Trainer) if options.scaled else Trainer,
         options.model,
         folder,
         callbacks=[Pace(options.pace, options.release)],

@@ -13,12 +13,15 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import lightning
+import torchmetrics
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 COUNT, BATCH = 60, 12
+calls: list[int] = []
+"""Numbers of the batches that this process has trained on, also in steps that were lost."""
 
 
 class Net(lightning.LightningModule):
@@ -27,8 +30,13 @@ class Net(lightning.LightningModule):
     def __init__(self) -> None:
         super().__init__()
         self.net = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 3))
+        self.seen = torchmetrics.SumMetric()
 
     def training_step(self, batch: list[Tensor], number: int) -> Tensor:
+        calls.append(number)
+        self.seen.update(1)
+        self.log("steps", 1.0, on_step=False, on_epoch=True, reduce_fx="sum")
+        self.log("seen", self.seen, on_step=False, on_epoch=True)
         return cross_entropy(self.net(batch[0]), batch[1])
 
     def validation_step(self, batch: list[Tensor], number: int) -> None:
@@ -47,21 +55,26 @@ class Watch(Callback):
         self._seconds, self._release = seconds, Path(release)
         self.seen: list[list[int]] = []
         self.validated: list[float] = []
+        self.logged: list[list[float]] = []
 
     def on_train_batch_start(self, trainer: Any, module: Any, batch: Any, number: int) -> None:
         self.seen.append([trainer.current_epoch, number, trainer.global_step])
         if not self._release.is_file():
             time.sleep(self._seconds)
 
+    def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+        self.logged.append([float(trainer.callback_metrics[name]) for name in ("steps", "seen")])
+
     def on_validation_end(self, trainer: Any, module: Any) -> None:
         if not trainer.sanity_checking:
             self.validated.append(float(trainer.callback_metrics["val_loss"]))
 
     def state_dict(self) -> dict[str, Any]:
-        return {"seen": self.seen, "validated": self.validated}
+        return {"seen": self.seen, "validated": self.validated, "logged": self.logged}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.seen, self.validated = list(state["seen"]), list(state["validated"])
+        self.logged = list(state["logged"])
 
 
 def main() -> None:
@@ -71,6 +84,7 @@ def main() -> None:
     parser.add_argument("--release", required=True)
     parser.add_argument("--pace", type=float, default=0.0)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--plain", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(3)
@@ -93,12 +107,14 @@ def main() -> None:
         enable_progress_bar=False,
         enable_model_summary=False,
         gradient_clip_val=0.5,
+        accumulate_grad_batches=options.accumulate,
         **given,
     )
-    trainer.fit(model, DataLoader(data, BATCH), DataLoader(TensorDataset(*data[:9]), 4))
+    batch = BATCH if options.accumulate == 1 else 5  # steps of 10 and 5 samples: 12 batches by 5
+    trainer.fit(model, DataLoader(data, batch), DataLoader(TensorDataset(*data[:9]), 4))
     if trainer.is_global_zero:
         torch.save(model.state_dict(), options.out)
-        told = {"seen": watch.seen, "validated": watch.validated, "pid": os.getpid()}
+        told = {**watch.state_dict(), "pid": os.getpid(), "calls": len(calls)}
         Path(options.out).with_suffix(".json").write_text(json.dumps(told))
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
-from tests.matrix.feature import CLASSES, COUNT, NOISE, WIDTH, Feature, Parts
+from tests.matrix.feature import CLASSES, COUNT, NOISE, WIDTH, Feature, Parts, Result, Train
 
 
 class Plain(Feature):
@@ -140,17 +140,28 @@ class Unused(Feature):
 
 class Half(Feature):
     title = "bf16 autocast"
-    verdict, close = NOISE, 0.05
+    verdict, close, unit = NOISE, 1.0, "of what bf16 rounds off"
     note = "sums of bf16 products in another order"
+    rounds = True
 
     def losses(self, parts: Parts, batch: Any) -> Tensor:
         x, y = batch
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.rounds):
             out = parts.model(x.float())
         return nn.functional.cross_entropy(out.double(), y, reduction="none")
 
     def model(self) -> Any:
         return super().model().float()
+
+    def noise(self, found: Result, train: Train) -> float:
+        rounded = train(self, 0)
+        return self.difference(found, rounded) / self.difference(train(Whole(), 0), rounded)
+
+
+class Whole(Half):
+    """The same in float32."""
+
+    rounds = False
 
 
 class Compiled(Feature):

@@ -1,24 +1,33 @@
 """Models with layers that are random, frozen, or look at the whole batch."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tests.matrix.feature import CLASSES, COUNT, NOISE, WIDTH, Feature, Parts, Result
+from tests.matrix.feature import CLASSES, COUNT, NOISE, WIDTH, Feature, Parts, Result, Train
+from tests.matrix.noted import note, noted
+from tests.matrix.order import batches
+
+SEEDS = range(1, 21)
 
 
 class ByLoss(Feature):
-    """A training that is random by nature: judged by the loss it reaches on the data."""
+    """A training that is random by nature: the loss it reaches is one of those over many seeds."""
 
-    verdict, close = NOISE, 0.35
+    verdict, close, unit = NOISE, 4.0, "standard deviations"
 
     def result(self, parts: Parts) -> Result:
         parts.model.cpu().eval()
         x, y = parts.data[:]
         with torch.no_grad():
             return {"loss": functional.cross_entropy(parts.model(x), y)}
+
+    def noise(self, found: Result, train: Train) -> float:
+        seen = torch.stack([train(self, seed)["loss"] for seed in SEEDS])
+        return float((found["loss"] - seen.mean()).abs() / seen.std())
 
 
 class Dropout(ByLoss):
@@ -29,7 +38,9 @@ class Dropout(ByLoss):
         return nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Dropout(0.2), nn.Linear(32, CLASSES))
 
 
-class LocalNorm(ByLoss):
+class LocalNorm(Feature):
+    """Workers note their shares, so that plain torch can normalise over each by itself."""
+
     title = "BatchNorm"
     note = "over a worker's own share, as in DistributedDataParallel"
 
@@ -37,6 +48,26 @@ class LocalNorm(ByLoss):
         return nn.Sequential(
             nn.Linear(WIDTH, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Linear(16, CLASSES)
         )
+
+    def elastic(self, ctx: Any, parts: Parts, pace: Callable[[], None]) -> None:
+        for batch in ctx.steps():
+            pace()
+            note(parts.folder, ctx, ctx.share)
+            self.body(parts, batch, ctx.backward, ctx.step)
+
+    def plain(self, parts: Parts, steps: int, seed: int = 0) -> None:
+        shares = noted(parts.folder)
+        for step, (x, y) in enumerate(batches(parts.data, self.options(), steps, seed)):
+            cuts = [share for (share,) in shares[step] if share]
+            assert sum(cuts) == len(x)
+            each = zip(x.split(cuts), y.split(cuts), strict=True)
+            parts.optimizer.zero_grad()
+            torch.cat([self.losses(parts, part) for part in each]).mean().backward()
+            parts.optimizer.step()
+
+    def result(self, parts: Parts) -> Result:
+        """The parameters: the averages are each worker's own."""
+        return {name: p.detach().clone() for name, p in parts.model.named_parameters()}
 
 
 class FrozenNorm(Feature):

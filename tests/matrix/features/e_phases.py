@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from tests.matrix.feature import Feature, Parts, Result
+from tests.matrix.order import batches
 from tests.runtime.scripts import features, tasks
 
 
@@ -37,9 +38,11 @@ class Adopted(Feature):
             pace()
             self._made.step(ctx, batch)
 
-    def plain(self, parts: Parts, steps: int) -> None:
+    def plain(self, parts: Parts, steps: int, seed: int = 0) -> None:
         ctx = features.Plain(steps)
-        for batch in ctx.batches(self._made.data):
+        whole = {"global_batch": tasks.BATCH}
+        for ctx.step, batch in enumerate(batches(self._made.data, whole, steps, seed)):
+            ctx.total = ctx.share = len(batch[0])
             self._made.step(ctx, batch)
 
     def result(self, parts: Parts) -> Result:
@@ -56,4 +59,5 @@ FEATURES = (
     Adopted("sync_batchnorm", "SyncBatchNorm"),
     Adopted("contrastive", "contrastive loss over the whole batch", "`ctx.gather(rows)`"),
     Adopted("skipped", "updates left out", "`ctx.skip()`"),
+    Adopted("scaled", "`GradScaler` with overflows", "`ctx.backward(losses, scaler=...)`"),
 )

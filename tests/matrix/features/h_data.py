@@ -1,10 +1,11 @@
 """Where samples come from."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils.data import (
     DataLoader,
     Dataset,
@@ -14,8 +15,8 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from tests.matrix.feature import BATCH, COUNT, REFUSED, Feature
-from tests.matrix.features.c_models import ByLoss
+from tests.matrix.feature import BATCH, COUNT, REFUSED, Feature, Parts, mean_backward
+from tests.matrix.noted import note, noted
 
 
 class Rest(Feature):
@@ -128,16 +129,34 @@ class Files:
     def shard(self, i: int) -> Iterator[Any]:
         yield from (self.data[n] for n in range(i, COUNT, 6))
 
-    def __getitem__(self, which: Any) -> Any:
-        return self.data[which]
 
+class Sharded(Feature):
+    """Workers note the samples that they read, so that plain torch can train on the same ones."""
 
-class Sharded(ByLoss):
     title = "shards of a stream"
     note = "leased: at least once when a worker leaves or dies, exactly once with `repeatable = True`"
 
     def dataset(self) -> Any:
-        return Files(super().dataset())
+        return Files(TensorDataset(*super().dataset().tensors, torch.arange(COUNT)))
+
+    def losses(self, parts: Parts, batch: Any) -> Tensor:
+        return super().losses(parts, batch[:2])
+
+    def elastic(self, ctx: Any, parts: Parts, pace: Callable[[], None]) -> None:
+        for batch in ctx.steps():
+            pace()
+            note(parts.folder, ctx, ctx.epoch, *(batch[2].tolist() if ctx.share else ()))
+            self.body(parts, batch, ctx.backward, ctx.step)
+
+    def plain(self, parts: Parts, steps: int, seed: int = 0) -> None:
+        seen, last = torch.zeros(COUNT, dtype=torch.int64), 0
+        for step, workers in enumerate(noted(parts.folder)[:steps]):
+            epoch, ids = workers[0][0], [i for _, *ids in workers for i in ids]
+            # A worker may read ahead into the next epoch, while others finish this one.
+            assert epoch == last or int(seen.min()) >= epoch, f"epoch {last} misses samples"
+            last = epoch
+            seen += torch.bincount(torch.tensor(ids), minlength=COUNT)
+            self.body(parts, parts.data.data[ids], mean_backward, step)
 
 
 class Distributed(Feature):

@@ -70,6 +70,8 @@ class Applications:
     _families: dict[str, _Family] = field(default_factory=dict)
     _batches: dict[str, int] = field(default_factory=dict)
     """By application."""
+    _largest: dict[str, int] = field(default_factory=dict)
+    """What a free batch may grow to, by application."""
     _ended: dict[str, int] = field(default_factory=dict)
     """Jobs that have completed, by application."""
     version: int = 0
@@ -86,7 +88,8 @@ class Applications:
         if not reports:
             name += _SILENT
         batch = own.batch or job.batch or self._batches.get(name)
-        return Kin(name, family, shape, batch, reports)
+        largest = own.free.largest or self._largest.get(name, 0)
+        return Kin(name, family, shape, batch, reports, largest)
 
     def last_shape(self, job: Job) -> str:
         """Return the fingerprint of the model that the last job of its family has trained."""
@@ -96,12 +99,17 @@ class Applications:
     def learn(self, kin: Kin) -> None:
         """Take in what a job has shown about itself."""
         family = self._families.setdefault(kin.family, _Family())
-        before = (family.shape, family.reports, self._batches.get(kin.application))
+        before = self._known(kin)
         family.shape, family.reports = kin.shape, family.reports or kin.reports
         if kin.batch:
             self._batches[kin.application] = kin.batch
-        after = (family.shape, family.reports, self._batches.get(kin.application))
-        self.version += before != after
+        if kin.largest:
+            self._largest[kin.application] = kin.largest
+        self.version += before != self._known(kin)
+
+    def _known(self, kin: Kin) -> tuple[object, ...]:
+        family, name = self._families[kin.family], kin.application
+        return family.shape, family.reports, self._batches.get(name), self._largest.get(name)
 
     def knows(self, kin: Kin) -> bool:
         """Whether any job of the family has shown anything."""

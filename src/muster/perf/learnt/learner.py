@@ -20,7 +20,7 @@ import numpy as np
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
-from muster.perf.learnt.batches import Array, BatchRange, Split, gain
+from muster.perf.learnt.batches import Array, BatchRange, MeasuredBatches, Split, gain
 from muster.perf.learnt.changes import Change, Changes
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.held import Held, packed
@@ -77,6 +77,8 @@ class _Kind:
     lengths: Lengths = field(default_factory=Lengths)
     reached: float = 0.0
     """The most work any of them has done."""
+    batches: MeasuredBatches = field(default_factory=MeasuredBatches)
+    """Steps by batch, of those whose batch is free."""
 
     @property
     def way(self) -> Way:
@@ -92,8 +94,11 @@ class Learner:
         ranges: Mapping[str, BatchRange] | None = None,
         *,
         free_batch: bool = False,
+        steady: float = 0.0,
     ) -> None:
-        """Devices on a node by type; limits of batches by application; whether batches may change."""
+        """Devices on a node by type; limits of batches by application; whether batches may change, and
+        for which relative gain at least."""
+        self._steady = steady
         self._node_devices = dict(node_devices)
         self._ranges = dict(ranges or {})
         self._free = free_batch
@@ -117,6 +122,7 @@ class Learner:
         kind = self._kind(job)
         kind.reached = max(kind.reached, done)
         split = _split(kind.range, held.batch or job.batch, held.workers)
+        kind.batches.add(held, split.batch, report.step / report.slowed)
         if held.device_type not in kind.steps:
             kind.steps[held.device_type] = self._unseen(held.device_type)
         steps = kind.steps[held.device_type]
@@ -159,7 +165,19 @@ class Learner:
         speed = self._speed(job, kind, stretch(done), stretch(end))
         spread = hypot(left.spread, self._spread(job, kind, first))
         resize, start = (self._changes.cost(job.number, kind.name, each) for each in Change)
-        return Outlook(left.middle, speed, spread, self._here(job, kind, held, speed), resize, start)
+        here, steady = self._here(job, kind, held, speed), self._steadied(job, kind, held, speed, end)
+        return Outlook(left.middle, steady, spread, here, resize, start)
+
+    def _steadied(self, job: Job, kind: _Kind, held: Held | None, speed: ByType, done: float) -> ByType:
+        """Keep the batch that a job has if another gains little."""
+        best = speed.batch(held.device_type, held.workers) if held is not None else None
+        if held is None or best is None or not self._steady or not kind.noise:
+            return speed
+        now = held.batch or job.batch or best
+        rates = self._rates(kind, held.device_type, (now, best), (held.workers,))
+        column = rates[:, 0, min(stretch(done), rates.shape[2] - 1)]
+        stays = bool(column[0] * (1 + self._steady) >= column[1])
+        return speed.with_batch(held.device_type, held.workers, now) if stays else speed
 
     def _left(
         self, job: Job, kind: _Kind, costs: Costs, done: float, ahead: Left | None
@@ -217,17 +235,18 @@ class Learner:
         known = max(GROWTH * steps.widest, self._node_devices[device_type])
         devices = range(1, min(job.workers.most, known) + 1)
         batches = self._batches(job, kind)
-        key = ("cost", kind.name, device_type, batches, len(devices))
+        live = self._free and kind.range is not None and kind.range.live
+        key = ("cost", kind.name, device_type, batches, len(devices), live)
         return self._kept(
             key,
-            (steps.known(), kind.way.version, self._slower(kind, device_type)),
-            lambda: Costs(batches, self._rates(kind, device_type, batches, devices)),
+            (self._version(kind, device_type), kind.way.version),
+            lambda: Costs(batches, self._rates(kind, device_type, batches, devices), free=live),
         )
 
     def _rates(self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]) -> Array:
         """Return work per s, (batches, devices, stretches)."""
         key = ("seconds", kind.name, device_type, batches, len(devices))
-        version = self._steps(kind, device_type).known(), self._slower(kind, device_type)
+        version = self._version(kind, device_type)
         seconds, used = self._kept(
             key, version, lambda: self._seconds(kind, device_type, batches, devices)
         )
@@ -236,6 +255,12 @@ class Learner:
             return np.asarray((used / seconds)[:, :, None] * values, dtype=np.float64)
         gains = gain(values, kind.range.smallest, used[:, :, None])
         return np.asarray(gains / seconds[:, :, None], dtype=np.float64)
+
+    def _version(self, kind: _Kind, device_type: str) -> tuple[object, ...]:
+        """Return what seconds depend on."""
+        live = kind.range is not None and kind.range.live
+        heard = kind.batches.count if live else 0
+        return self._steps(kind, device_type).known(), self._slower(kind, device_type), heard
 
     def _seconds(
         self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]
@@ -251,6 +276,8 @@ class Learner:
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
         seconds *= self._slower(kind, device_type)
         _hope(seconds, devices, steps.widest)
+        if kind.range is not None and kind.range.live:
+            kind.batches.correct(seconds, device_type, [batch or 0 for batch in batches], devices)
         if kind.range is not None and len(batches) > 1:
             small = np.array([[each.at_once < kind.range.least_each for each in row] for row in splits])
             small[-1] = False
@@ -271,7 +298,21 @@ class Learner:
     def _batches(self, job: Job, kind: _Kind) -> Batches:
         if not self._free or kind.range is None:
             return (job.batch,)
-        return kind.range.choices(CHOICES)
+        if not kind.range.live:
+            return kind.range.choices(CHOICES)
+        if not kind.noise:
+            return (kind.range.smallest,)
+        most = GROWTH * max(kind.batches.largest, kind.range.smallest)
+        return tuple(batch for batch in kind.range.choices(CHOICES) if batch <= most)
+
+    def allow(self, application: str, limits: BatchRange) -> None:
+        """Set the limits of an application's batches, from what its trainings say."""
+        if self._ranges.get(application) == limits:
+            return
+        self._ranges[application] = limits
+        if application in self._kinds:
+            self._kinds[application].range = limits
+            self._memo.clear()
 
     def _kind(self, job: Job) -> _Kind:
         name = job.application if job.application is not None else f"job {job.number}"

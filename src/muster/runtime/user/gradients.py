@@ -1,6 +1,6 @@
 """Between a batch and its update: the user's losses, their gradients, and the optimiser's step."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -100,10 +100,16 @@ class StepGradients:
             yield batch
             return
         rows, size = rows_of(batch), self.micro
+        yield from self.cut(batch, [min(size, rows - first) for first in range(0, rows, size)])
+
+    def cut(self, batch: Any, sizes: Sequence[int]) -> Iterator[Any]:
+        """Yield a batch in parts of these sizes; their gradients are summed with the last one's."""
+        rows, first = sum(sizes), 0
         try:
-            for first in range(0, rows, size):
-                self._rows, self._more = min(size, rows - first), first + size < rows
-                yield split(batch, rows, first, first + self._rows)
+            for size in sizes:
+                self._rows, self._more = size, first + size < rows
+                yield split(batch, rows, first, first + size)
+                first += size
         finally:
             self._rows, self._more = 0, False
 

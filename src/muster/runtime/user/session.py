@@ -6,7 +6,7 @@ samples again, split among the survivors.
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from functools import partial
@@ -311,6 +311,11 @@ class Session(BatchStatus):
         return self._gradients.part.count
 
     @property
+    def total(self) -> int:
+        """Samples of all workers in the current step."""
+        return self._gradients.part.total
+
+    @property
     def first(self) -> int:
         """The place of this worker's first sample in the whole batch of the step."""
         part = self._gradients.part
@@ -357,7 +362,7 @@ class Session(BatchStatus):
         after which what was written is flushed, if the tracker can; a worker that is killed takes the
         rest with it.
         """
-        return Tracker(start, self._tracking, flush)
+        return Tracker(start, self._tracking, flush, self.busy)
 
     # the loop
 
@@ -463,6 +468,10 @@ class Session(BatchStatus):
     def parts(self, batch: Any) -> Iterator[Any]:
         """Yield a batch in micro-batches (`micro_batch`); gradients are summed after the last."""
         return self._gradients.parts(batch)
+
+    def cut(self, batch: Any, sizes: Sequence[int]) -> Iterator[Any]:
+        """Yield a batch in parts of these sizes; gradients are summed after the last."""
+        return self._gradients.cut(batch, sizes)
 
     def gather(self, rows: Tensor) -> Tensor:
         """Return the rows (one per sample) of all workers in the order of the batch, with gradients.

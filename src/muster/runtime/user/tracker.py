@@ -1,18 +1,24 @@
 """An experiment tracker that sees one run, wherever the primary is."""
 
+import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 Where = Callable[[], tuple[str, int] | None]
 """Run and step if this worker may write now."""
+Busy = Callable[[], AbstractContextManager[None]]
+"""Lets the other workers wait: loading a tracker may take longer than a deadline."""
 
 
 class Tracker:
     """Stands for a writer (TensorBoard, MLflow, W&B): calls reach it on the primary only."""
 
-    def __init__(self, start: Callable[[str, int], Any], where: Where, flush: float) -> None:
-        self._start, self._where, self._seconds = start, where, flush
+    def __init__(
+        self, start: Callable[[str, int], Any], where: Where, flush: float, busy: Busy = nullcontext
+    ) -> None:
+        self._start, self._where, self._seconds, self._busy = start, where, flush, busy
         self._writer: Any = None
         self._flushed = 0.0
 
@@ -42,5 +48,12 @@ class Tracker:
         if where is None:
             return None
         if self._writer is None:
-            self._writer = self._start(*where)
+            let_wandb_flush(self._seconds)
+            with self._busy():
+                self._writer = self._start(*where)
         return self._writer
+
+
+def let_wandb_flush(seconds: float) -> None:
+    """Let W&B write its file this often: by itself every 15 s, and a kill would lose all since then."""
+    os.environ.setdefault("WANDB__TRANSACTION_LOG_FLUSH_INTERVAL", str(max(seconds, 0.1)))
