@@ -16,6 +16,7 @@ from muster.sim.scenario.run import simulate
 from muster.sim.truth import Arrival
 from muster.sim.worlds.t4_files import read_tables, read_workload
 from muster.sim.worlds.t4_tables import T4Model
+from support.partly_told import PartlyTold
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "t4-cluster"
@@ -39,6 +40,8 @@ class Case:
     """Jobs say how many epochs they take; else even that is learnt from those that have ended."""
     strategy: str = "roomy"
     seed: int = 0
+    told: str = ""
+    """What the oracle tells of what is otherwise learnt: "lengths" or "speeds"."""
 
 
 @cache
@@ -82,7 +85,11 @@ def run(policy: Policy, workload: int | Path, case: Case) -> Result:
 
 def _learnt(case: Case) -> OutlookSource:
     ranges = {name: model.range for name, model in tables().items()} if case.free_batch else None
-    return Learnt({"T4": 4}, ranges, free_batch=case.free_batch)
+    kind = PartlyTold if case.told else Learnt
+    beliefs = kind({"T4": 4}, ranges, free_batch=case.free_batch)
+    if isinstance(beliefs, PartlyTold):
+        beliefs.told = case.told
+    return beliefs
 
 
 def mean(result: Result) -> float:
