@@ -13,6 +13,9 @@ CONTEND = Path(__file__).with_name("scripts") / "contend.py"
 MEASURED = 40
 """Steps after which the daemon has measured some: the first three do not count, the next eleven do."""
 
+SLOW = 0.3
+"""More than a busy machine does; loud trainings double each other's steps."""
+
 
 class Street:
     """A daemon, its nodes, and trainings that do or do not need what their node's jobs share."""
@@ -69,11 +72,10 @@ def test_a_training_is_placed_apart_from_those_that_would_slow_it(street: Street
     street.ahead(first)
     street.train("quiet", loud=False)
     street.ahead(first)  # beside a job that it does not mind
-    assert daemon.record(first).slowed is None
+    assert (daemon.record(first).slowed or 0.0) < SLOW
     second = street.train("second", loud=True)
-    slowed = until(lambda: daemon.record(first).slowed, "the first is known to be slowed")
+    until(lambda: (daemon.record(first).slowed or 0.0) > SLOW, "the first is known to be slowed")
     assert daemon.record(first).beside == daemon.record(second).number
-    assert slowed > 0.3
     told = daemon.muster("show", first).stdout
     assert f"beside job {daemon.record(second).number}" in told
     street.add("gpu2")

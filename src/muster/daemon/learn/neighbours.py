@@ -20,8 +20,8 @@ SETTLED = 60.0
 """s after which a job that reports no steps counts as a neighbour at work."""
 NOTED_AGAIN = 600.0
 """Least s between two notes of one situation."""
-TOLD = 0.02
-"""Least slowdown worth telling: that of noise."""
+TOLD = 0.05
+"""Least slowdown worth telling: less may be the noise of a busy machine."""
 
 
 @dataclass(slots=True)
