@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 
 
-def default_device(task: str) -> str:
-    """Return a GPU if there is one; workers of one node take turns."""
-    if not torch.cuda.is_available():
-        return "cpu"
+def device_of(given: str, task: str) -> torch.device:
+    """Return the device that is named, or a GPU if there is one; workers of one node take turns."""
+    if given == "cpu" or ":" in given or not (given or torch.cuda.is_available()):
+        return torch.device(given or "cpu")
     number = re.search(r"(\d+)$", task)
-    return f"cuda:{int(number.group()) % torch.cuda.device_count() if number else 0}"
+    index = int(number.group()) % max(1, torch.cuda.device_count()) if number else 0
+    return torch.device("cuda", index)
 
 
 def device_name(device: torch.device) -> str:

@@ -36,7 +36,7 @@ from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.owner import claim_of
 from muster.runtime.state.state import TrainingState, as_list
 from muster.runtime.step.buckets import Buckets, ready_order
-from muster.runtime.step.device import default_device, device_name
+from muster.runtime.step.device import device_name, device_of
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.step.exchange import RowExchange
 from muster.runtime.step.malloc import keep_heap
@@ -84,7 +84,7 @@ class Session(BatchStatus):
         # Else torch has read it, and the user may have set another number since.
         if settings.threads and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(settings.threads)
-        self.device = torch.device(settings.device or default_device(settings.task))
+        self.device = device_of(settings.device, settings.task)
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
         self.settings = replace(settings, device=device_name(self.device))
