@@ -4,7 +4,8 @@ Jobs arrive over 12,000 s; the scheduler runs every 600 s; a job whose tasks cha
 costs it 30 s. Optimus decides workers and parameter servers apart; DRF and Tetris give every worker a
 server, as in the paper, and let jobs grow while resources last. Tetris' own paper stops nobody for
 another; `tetris-anew` reallocates everything each time, as later code of Optimus' authors has it.
-Everybody knows true speeds and lengths.
+Everybody knows true speeds and lengths; `optimus-by-loss` only what the losses say of lengths, fitted
+as the daemon fits those of live jobs.
 
 Two controls tell what the gain is made of: `optimus-1:1` must give every worker one server as well, so
 it differs from DRF only in whom it gives to; `drf-1:3` has three servers for each worker, about what
@@ -27,6 +28,7 @@ from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares, exactly
 from muster.policy.registry import POLICIES
 from muster.sim.engine import Setting
+from muster.sim.losses import FromLosses
 from muster.sim.report.compare import Digest
 from muster.sim.truth import Arrival
 from support.bars import bar
@@ -144,7 +146,10 @@ def contenders() -> list[Contender]:
         p.name: Setting(file.cluster, file.pools, p, interval=INTERVAL, rounds=True) for p in policies
     }
     control = Contender(f"drf-1:{SERVERS}", settings["drf"], more_servers)
-    return [*(Contender(name, each, restarting) for name, each in settings.items()), control]
+    fitted = replace(settings["optimus"], beliefs=FromLosses)
+    by_loss = Contender("optimus-by-loss", fitted, restarting)
+    every = [Contender(name, each, restarting) for name, each in settings.items()]
+    return [*every, control, by_loss]
 
 
 def measured(spread: Spread, trace: str, seeds: int) -> list[Digest]:

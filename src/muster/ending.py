@@ -4,12 +4,14 @@ As text, an ending reads `loss < 0.1`, `converged 0.5%`, `converged 0.5% for 5 e
 joined by `or`. It is judged once per epoch, by the epoch's mean loss:
 
     fall    best - loss
-    flat    -RISE · largest <= fall < decrease · largest, and fall <= steepest / 2
+    flat    -RISE · first <= fall < decrease · first, and fall <= steepest / 2
     over    loss < bound, or `patience` flat epochs in a row
 
-where best, largest and steepest (the largest fall) are those of the epochs before. A loss that rises,
-as after a warm restart of the learning rate or in a divergence, has not converged; nor has one that
-starts slowly and falls as fast as it ever did.
+where first is the first epoch's loss, and best and steepest (the largest fall) are those of the epochs
+before. Of a training that works, the first is the largest; a spike later on changes nothing. A loss
+that rises, as after a warm restart of the learning rate or in a divergence, has not converged; nor has
+one that starts slowly and falls as fast as it ever did. After `RISEN` epochs above that band the best
+is forgotten: it was a wrong number, or the training has begun again.
 """
 
 import re
@@ -19,8 +21,10 @@ from math import inf, isfinite
 PATIENCE = 3
 """Flat epochs in a row, unless the user says otherwise."""
 RISE = 0.05
-"""Share of the largest loss above the best from which an epoch is not flat: more than the noise of an
+"""Share of the first loss above the best from which an epoch is not flat: more than the noise of an
 epoch's mean."""
+RISEN = 3
+"""Epochs in a row that lie so far above the best until it is forgotten."""
 
 EXAMPLES = "loss < 0.1, converged 0.5%, converged 0.5% for 5 epochs, or two of them joined by `or`"
 
@@ -32,12 +36,14 @@ _CONVERGED = re.compile(r"converged +(\S+?)(%?)(?: +(?:for|over) +(\d+) +epochs?
 class Trend:
     """What an ending must know of the epochs so far."""
 
-    largest: float = 0.0
+    first: float = 0.0
     best: float = inf
     flat: int = 0
     """Flat epochs in a row."""
     steepest: float = 0.0
     """The largest fall of an epoch."""
+    risen: int = 0
+    """Epochs in a row that lie above the best by more than noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class Ending:
 
     bound: float | None = None
     decrease: float | None = None
-    """Share of the largest loss."""
+    """Share of the first epoch's loss."""
     patience: int = PATIENCE
 
     def __post_init__(self) -> None:
@@ -55,7 +61,7 @@ class Ending:
         if self.bound is not None and not isfinite(self.bound):
             raise ValueError(f"the bound of a loss must be a number, not {self.bound}")
         if self.decrease is not None and not 0 < self.decrease < 1:
-            raise ValueError(f"must be between 0 and 100 % of the largest loss, not {self.decrease:g}")
+            raise ValueError(f"must be between 0 and 100 % of the first loss, not {self.decrease:g}")
         if self.patience < 1:
             raise ValueError(f"needs at least 1 epoch, not {self.patience}")
 
@@ -84,13 +90,14 @@ class Ending:
         """Return the trend after one more epoch; a loss that is no number ends nothing."""
         if not isfinite(loss):
             return replace(trend, flat=0)
-        largest, best = max(trend.largest, loss), min(trend.best, loss)
         if self.decrease is None or trend.best == inf:
-            return Trend(largest, best)
-        fall = trend.best - loss
-        slow = -RISE * trend.largest <= fall < self.decrease * trend.largest
-        flat = slow and fall <= trend.steepest / 2
-        return Trend(largest, best, trend.flat + 1 if flat else 0, max(trend.steepest, fall))
+            return Trend(loss, loss)
+        fall, scale = trend.best - loss, abs(trend.first)
+        risen = trend.risen + 1 if fall < -RISE * scale else 0
+        flat = not risen and fall < self.decrease * scale and fall <= trend.steepest / 2
+        best = loss if risen >= RISEN else min(trend.best, loss)
+        steepest = max(trend.steepest, fall)
+        return Trend(trend.first, best, trend.flat + 1 if flat else 0, steepest, risen)
 
     def is_met(self, trend: Trend, loss: float) -> bool:
         """Return whether a training is over after an epoch of this loss, which the trend includes."""

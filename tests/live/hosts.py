@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.netns import Namespace, shaped_network
+from support.netns import BURST, QUEUE, Namespace, shaped_network
 from tests.live.daemons import LONG, Daemon, environment, processes, until
 
 RATE = 2000.0
@@ -44,6 +44,14 @@ class Host:
     def mend(self) -> None:
         """Bring its link up again."""
         _ip("-n", self.switch, "link", "set", self.port, "up")
+
+    def shape(self, rate: float) -> None:
+        """Give its link another rate each way, in Mbit/s."""
+        ends = ((self.place.name, "link0"), (self.switch, self.port))
+        for where, device in ends:
+            how = ("rate", f"{rate}mbit", "burst", str(BURST), "latency", QUEUE)
+            change = ("tc", "-n", where, "qdisc", "change", "dev", device, "root", "tbf", *how)
+            subprocess.run(change, check=True, timeout=LONG)
 
     def start(self, *options: str, devices: int = 2) -> None:
         """Run its agent; `options`: `--join TOKEN` the first time."""

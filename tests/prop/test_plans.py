@@ -36,13 +36,13 @@ def test_it_settles_on_the_better_of_what_it_has_measured(
         sync: prices[sync] * lie for sync, lie in zip((Sync.RING, Sync.SHARDED), lies, strict=True)
     }
     state = replace(state, plan=first, planned=0.0)
-    changes = 0
+    changes, now = 0, 0.0
     measured: dict[Sync, float] = {}
-    for turn, wobble in enumerate(noise, 1):
+    for wobble in noise:
         assert state.plan is not None
         measured[state.plan.sync] = truth[state.plan.sync] * wobble
         shape = replace(SHAPE, measured=tuple((s.value, t) for s, t in sorted(measured.items())))
-        now = turn * (DWELL + 1)
+        now += 64 * DWELL
         better = plans.better(state, shape, 1e6, now)
         if better is not None:
             changes += 1

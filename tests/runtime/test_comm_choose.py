@@ -179,3 +179,20 @@ def test_a_link_is_as_fast_as_the_most_that_was_seen_on_it() -> None:
     out_of = torch.tensor([[0.0, 3.0, 1.0], [3.0, 0.0, 1.0], [0.5, 0.5, 0.0]])
     # Target 2 saw 0.8 come in, but 1.0 came to it as a peer.
     assert _links(into, out_of) == [4.0, 4.0, 1.0]
+
+
+def test_shares_that_were_decided_are_followed() -> None:
+    choice = choose("sharded", workers(1e8, 1e8), [S], decided=(0.75, 0.25))
+    assert (choice.kind, choice.shares) == ("sharded", (0.75, 0.25))
+
+
+@pytest.mark.parametrize("decided", [(1.0,), (0.5, 0.4), (1.5, -0.5)])
+def test_shares_that_are_not_for_these_members_are_ignored(decided: tuple[float, ...]) -> None:
+    assert choose("sharded", workers(1e8, 1e8), [S], decided=decided).shares == (0.5, 0.5)
+
+
+def test_only_owners_are_given_shares() -> None:
+    """Of a plan with servers the workers own nothing, whatever it says."""
+    members = [*workers(1e8, 1e8), server(1e8)]
+    assert choose("dedicated", members, [S], decided=(0.5, 0.5, 0.0)).shares == (0.0, 0.0, 1.0)
+    assert choose("dedicated", members, [S], decided=(0.0, 0.0, 1.0)).shares == (0.0, 0.0, 1.0)

@@ -13,8 +13,12 @@ from muster.files.errors import InputError
 from muster.files.snapshot import CycleSnapshot, encode_snapshot, load_snapshot
 from muster.model.job import Origin, Program
 from muster.model.outlook import Outlook, Table
+from muster.model.profile import CapturedShape, LayerType, ModelProfile, Tensor
 from muster.model.view import View
+from muster.perf.history.links import Carried, LinkHistory
 from muster.perf.learnt.tables import ByType
+from muster.perf.predict import Knowledge
+from muster.perf.wires import LinkClass, Wire
 from muster.policy.registry import POLICIES
 from tests import builders
 from tests.data.snapshots.make import HERE, decisions, expected
@@ -83,6 +87,19 @@ def test_another_policy_begins_without_the_memory_of_the_first(tmp_path: Path) -
     snapshot = again(replace(a_snapshot(), memory=world_memory), tmp_path)
     assert snapshot.memory.policy == Memory()
     assert snapshot.decide("srtf") == replace(a_snapshot(), policy="srtf").decide()
+
+
+def test_what_is_known_of_models_and_links_comes_back(tmp_path: Path) -> None:
+    carried = Carried(LinkClass(Wire.NIC, "a"), 1e6, 0.5, 1.0)
+    known = Knowledge(links=LinkHistory((carried,)))
+    base = a_snapshot()
+    profile = ModelProfile("m", (Tensor("w", 4, 1.0),), 1.0, 1, ((LayerType.DENSE, 1.0),), 1, 1, 1)
+    shapes = {number: CapturedShape(profile, 8) for number in base.view.jobs}
+    snapshot = again(replace(base, view=replace(base.view, shapes=shapes, knowledge=known)), tmp_path)
+    assert snapshot.view.shapes == shapes
+    assert snapshot.view.knowledge == known
+    assert snapshot.view.knowledge.links.observed[0].link.wire is Wire.NIC
+    assert snapshot.decide().decisions
 
 
 DAMAGED = {

@@ -100,6 +100,10 @@ def _plain(value: Any) -> Any:  # noqa: PLR0911 (one for each kind of value)
             return {key: _plain(each) for key, each in value.items()}
         return {KIND: "map", "items": [[_plain(key), _plain(each)] for key, each in value.items()]}
     if isinstance(value, tuple):
+        names = getattr(value, "_fields", ())  # of a named one
+        if names:
+            parts = {name: _plain(part) for name, part in zip(names, value, strict=True)}
+            return {KIND: _named(type(value)), **parts}
         return [_plain(each) for each in value]
     if isinstance(value, float) and not isfinite(value):
         return {KIND: "float", "value": str(value)}
@@ -138,7 +142,7 @@ def _named_value(kind: str, plain: dict[Any, Any]) -> Any:
         raise ValueError(f"it holds a {kind}, which this version does not know")
     if issubclass(known, Enum):
         return known(plain["value"])
-    if not is_dataclass(known):
+    if not (is_dataclass(known) or issubclass(known, tuple)):
         raise ValueError(f"{kind} is not a value")
     return known(**{name: _value(each) for name, each in plain.items()})
 

@@ -90,6 +90,8 @@ class ChosenPlan:
     """Predicted s of a step of the best plan that synchronises otherwise."""
     plain: float = 0.0
     """Predicted s of a step from the models alone, before corrections by what was measured."""
+    turns: int = 0
+    """How often tasks that stayed have been given another plan."""
 
     def same_way(self, other: "ChosenPlan | None") -> bool:
         """Whether tasks would do the same under another plan, whatever its price."""

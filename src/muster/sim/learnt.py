@@ -8,11 +8,12 @@ from muster.perf.learnt.batches import BatchRange
 from muster.perf.learnt.changes import Change
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
+from muster.sim.losses import SeenLosses
 from muster.sim.truth import Truth
 
 
 class Learnt:
-    """Never uses the truth."""
+    """Uses what the truth shows, never the truth itself."""
 
     def __init__(
         self,
@@ -23,6 +24,7 @@ class Learnt:
     ) -> None:
         """Devices per node by type; batch limits by application; whether batches may change."""
         self._learner = Learner(node_devices, ranges, free_batch=free_batch)
+        self._losses = SeenLosses()
 
     def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
         """Learn from a report of a running job with `done` work done."""
@@ -34,8 +36,9 @@ class Learnt:
 
     def ended(self, job: Job, work: float) -> None:
         """Learn the total work of an ended job."""
+        self._losses.forget(job)
         self._learner.ended(job, work)
 
     def outlook(self, job: Job, truth: Truth, crew: Held | None, done: float) -> Outlook:
         """Return what is believed of a live job."""
-        return self._learner.outlook(job, crew, done)
+        return self._learner.outlook(job, crew, done, self._losses.left(job, truth, done))

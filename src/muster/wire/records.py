@@ -83,12 +83,20 @@ class JobRecord:
     """The 80 % interval of the predicted finish."""
     until: str = ""
     """What ends it, if that is its loss: "loss < 0.1", "converged 0.5% for 3 epochs"."""
-    epochs_left: tuple[float, float, float] | None = None
-    """Predicted from its losses: the mean, and the ends of the 80 % interval."""
+    epochs: tuple[float, float, float] | None = None
+    """Of the whole training, predicted from its losses: mean, and ends of the 80 % interval."""
     noticed: str = ""
     """What stands out in its losses, or why they predict nothing."""
     converged: str = ""
     """That its loss has stopped falling; empty: it has not."""
+    batch: int | None = None
+    """Samples of a step over all workers, if they may change."""
+    batch_limits: str | None = None
+    """Between which they may: "128..2048"."""
+    noise: float | None = None
+    """The gradient's noise scale in samples, if known."""
+    efficiency: float | None = None
+    """How much a sample teaches at this batch, 1 at the user's own, if known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,6 +207,16 @@ def test_a_new_plan_is_given_some_time() -> None:
     assert replanned(young, NOW + DWELL) is not None
 
 
+def test_each_change_doubles_the_time_until_the_next() -> None:
+    seen = known(at_work(equal(), replace(RING, turns=3)), knowledge=slowed("n2"))
+    (number,) = seen.jobs
+    seen = replace(seen, jobs={number: replace(seen.jobs[number], planned=NOW)})
+    assert replanned(seen, NOW + 7 * DWELL) is None
+    plan = replanned(seen, NOW + 8 * DWELL)
+    assert plan is not None
+    assert plan.turns == 4
+
+
 def test_what_was_measured_on_both_ways_decides() -> None:
     """The models say sharded, but the job has seen it take longer than a ring."""
     measured = (("ring", 4.0), ("sharded", 5.0))

@@ -32,19 +32,19 @@ def run_forecast(path: Path, *, decrease: float, epochs: int, total: int | None,
 def job_forecast(job: JobRecord, now: float, *, as_json: bool) -> str:
     """Return when a live job's losses end it, as text or JSON."""
     if as_json:
-        names = ("until", "epoch", "loss", "epochs_left", "noticed", "converged")
+        names = ("until", "epoch", "loss", "epochs", "noticed", "converged")
         return json.dumps({name: getattr(job, name) for name in (*names, *_TIMES)}, indent=2)
     loss = "no losses" if job.loss is None else f"loss {job.loss:.4g} in epoch {job.epoch}"
     lines = [f"{job.name} ({job.number}): {job.status}, {loss}", ""]
     lines.append(f"  ends by    {job.until or 'its own epochs or steps, not its loss'}")
-    if job.epochs_left is not None:
-        mean, low, high = job.epochs_left
+    if job.epochs is not None:
+        mean, low, high = (max(each - (job.epoch or 0), 0.0) for each in job.epochs)
         lines.append(f"  left       {mean:.0f} epochs ({low:.0f} to {high:.0f}, 80% interval)")
     elif job.until and job.status not in OVER:
         lines.append(f"  left       unknown: {job.noticed or 'no whole epoch so far'}")
     if job.predicted_finish is not None:
         lines.append(f"  finish     {_finish(job, now)}")
-    if job.epochs_left is not None and job.noticed:
+    if job.epochs is not None and job.noticed:
         lines.append(f"  noticed    {job.noticed}")
     if job.converged:
         lines.append(f"  converged  {job.converged}")

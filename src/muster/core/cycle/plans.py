@@ -5,7 +5,7 @@ nodes, so that a thousand jobs ask a few dozen questions. All are dropped when s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from statistics import fmean
 
@@ -32,7 +32,10 @@ GAIN = 1.01
 """Fewer servers are as good if a step takes at most this many times as long."""
 
 DWELL = 20.0
-"""Least s between two plans of a job without another reason: some windows of measured steps."""
+"""Least s for which a plan of unchanged tasks stays, at first: some windows of measured steps. Each
+change doubles it, so that no knowledge, however wrong or restless, makes a job change often."""
+MOST_TURNS = 6
+"""Changes that are counted: 20 minutes each from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,8 @@ class Plans:
         seen = self._settled.get(state.number)
         if seen is not None and seen[0] is state and seen[1] is shape:
             return None
-        if state.plan is not None and now < state.planned + DWELL:
-            self.again = min(self.again, state.planned + DWELL)
+        if state.plan is not None and now < (due := state.planned + dwell(state.plan)):
+            self.again = min(self.again, due)
             return None
         self._settled[state.number] = state, shape
         if state.placement is None or state.placement.devices < 2:
@@ -111,7 +114,9 @@ class Plans:
         if today is None:
             return best
         gain = (1 - best.step / today) * left
-        return best if best.step < CLEARLY * today and gain > CHANGE_SECONDS else None
+        turns = state.plan.turns + 1 if state.plan is not None else 0
+        worth = best.step < CLEARLY * today and gain > CHANGE_SECONDS
+        return replace(best, turns=turns) if worth else None
 
     def _today(
         self, plan: ChosenPlan, shape: CapturedShape, placement: Placement, priced: list[_Priced]
@@ -174,6 +179,11 @@ def _chosen(priced: list[_Priced]) -> ChosenPlan | None:
         other.seconds if other else None,
         best.way.seconds,
     )
+
+
+def dwell(plan: ChosenPlan) -> float:
+    """Return s for which a plan stays at least: each change on the same tasks doubles them."""
+    return DWELL * 2.0 ** min(plan.turns, MOST_TURNS)
 
 
 def seconds_left(state: JobState, outlook: Outlook | None, now: float) -> float:

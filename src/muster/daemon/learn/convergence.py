@@ -37,7 +37,7 @@ class LossEnding:
     until: str
     """What ends it; empty: not its loss."""
     epochs: Estimate | None
-    """Epochs left."""
+    """Epochs of the whole training, as predicted."""
     notes: tuple[str, ...]
     """What was noticed of its losses."""
     unknown: str
@@ -99,10 +99,13 @@ class LossWatch:
         """Return the epochs left after a step; None if nothing says so."""
         if not self._each:
             return None
+        return self.follower.left(self._epochs_at(step))
+
+    def _epochs_at(self, step: int) -> float:
+        """Return the epochs done at a step, in parts of one."""
         epoch, last = self._at
         part = (last - self._begun + 1) / self._each if self._begun >= 0 else 0.0
-        done = max(epoch, 0) + min(part, 1.0) - max(last - step, 0) / self._each
-        return self.follower.left(max(done, 0.0))
+        return max(max(epoch, 0) + min(part, 1.0) - max(last - step, 0) / self._each, 0.0)
 
     def left(self, step: int) -> Left | None:
         """Return the steps left after a step; None if nothing says so."""
@@ -122,7 +125,7 @@ class LossWatch:
         assert FLAT.decrease is not None
         return (
             f"loss {self._loss:.4g}: each of the last {FLAT.patience} epochs lowered it by less than "
-            f"{FLAT.decrease:.1%} of the largest"
+            f"{FLAT.decrease:.1%} of the first"
         )
 
     def ending(self, step: int) -> LossEnding:
@@ -131,7 +134,7 @@ class LossWatch:
         left = None if found is None or found.only_most else found
         return LossEnding(
             self.until,
-            left.epochs if left else None,
+            _later(left.epochs, self._epochs_at(step)) if left else None,
             left.notes if left else (),
             self.follower.why_unknown if self.follower.target is not None and left is None else "",
             self.converged,
@@ -151,3 +154,7 @@ class LossWatch:
         watch.follower.restore(LossPoint(epoch, loss) for epoch, loss in state.points)
         watch._aim()
         return watch
+
+
+def _later(left: Estimate, done: float) -> Estimate:
+    return Estimate(done + left.mean, done + left.low, done + left.high)

@@ -143,13 +143,9 @@ def why(summary: JobSummary, state: JobState, gang: GangState | None) -> tuple[s
         return Code.RESTARTING.value, _restart_text(gang)
     if summary.code == Code.WAITING_RESTART and not summary.text:
         return summary.code, _restart_text(gang)
-    if summary.converged and state.phase is Phase.RUNNING and summary.code in _QUIET:
+    if summary.converged and state.phase is Phase.RUNNING:
         return Code.CONVERGED.value, summary.converged
     return summary.code, summary.text
-
-
-_QUIET = (Code.CONTINUES, Code.AT_MOST, "")
-"""Reasons that say less than that a job has converged."""
 
 
 def _restart_text(gang: GangState | None) -> str:
@@ -190,6 +186,10 @@ def record_of(
         epoch=progress.epoch if progress else None,
         loss=progress.loss if progress else None,
         rate=progress.rate if progress and placed else None,
+        batch=progress.batch if progress else None,
+        batch_limits=progress.batch_limits if progress else None,
+        noise=progress.noise if progress else None,
+        efficiency=progress.efficiency if progress else None,
         code=code,
         reason=text,
         predicted_start=summary.predicted_start,
@@ -216,10 +216,10 @@ def _by_loss(ending: LossEnding | None, given: str, *, over: bool) -> dict[str, 
     """Return what its losses say; `given`: the end it was submitted with."""
     if ending is None:
         return {"until": given}
-    left = None if over or ending.epochs is None else ending.epochs
+    total = None if over else ending.epochs
     return {
         "until": ending.until,
-        "epochs_left": left and (left.mean, left.low, left.high),
+        "epochs": total and (total.mean, total.low, total.high),
         "noticed": "" if over else "; ".join((*ending.notes, ending.unknown)).strip("; "),
     }
 

@@ -455,6 +455,8 @@ class Daemon:
         facts: list[Fact] = []
         changed: dict[int, JobSummary] = {}
         for decision in decided.decisions:
+            if decision.kind is Kind.REPLAN:
+                continue  # `Replanned` tells it all; why the job runs is unchanged
             before = self.summaries[decision.job]
             name_of = names_for(self.view, decision.job)
             summary = before.explain(decision.reason, name_of)

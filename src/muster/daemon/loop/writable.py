@@ -40,7 +40,7 @@ def _plain(record: JobRecord) -> JobRecord:
         predicted_finish=None,
         finish_low=None,
         finish_high=None,
-        epochs_left=None,
+        epochs=None,
         first_predicted_finish=None,
     )
 

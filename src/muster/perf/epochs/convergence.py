@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from muster.ending import Ending
 from muster.perf.epochs.loss_curve import (
     LEAST_POINTS,
+    TINY,
     Floats,
     LossCurve,
     LossPoint,
@@ -70,7 +71,7 @@ class LossNote:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Converged: the fitted loss falls by less than `decrease` of the largest loss in each of `epochs`
+    """Converged: the fitted loss falls by less than `decrease` of the first loss in each of `epochs`
     epochs, or is below `below`, or `most` epochs have passed."""
 
     decrease: float | None = 0.01
@@ -88,11 +89,15 @@ class Target:
         """Return the target of a training that ends by its loss, after `most` epochs at the latest."""
         return Target(ending.decrease, ending.patience, most, ending.bound)
 
-    def end_of(self, curve: LossCurve, noise: float) -> float:
-        """Return the epoch after which a training with this curve ends; `noise`: of one epoch's loss.
+    def end_of(self, curve: LossCurve, noise: float, first: float) -> float:
+        """Return the epoch after which a training with this curve ends; `noise`: of one epoch's loss,
+        `first`: the first epoch's.
 
         The first loss below a bound is one that is low by chance, by about its standard deviation."""
-        ends = [] if self.decrease is None else [curve.slow_from(self.decrease) + self.epochs - 1]
+        ends = []
+        if self.decrease is not None:
+            share = self.decrease * first / curve.scale
+            ends.append(curve.slow_from(max(share, TINY)) + self.epochs - 1)
         if self.below is not None:
             ends.append(curve.below_from(self.below + noise))
         return min(ends)
@@ -153,8 +158,12 @@ class Remaining:
     forecast: EpochForecast | None = None
 
 
-def remaining(points: Sequence[LossPoint], target: Target | FixedEpochs) -> Remaining | Unknown:
-    """Return the epochs left after the last point; points are in the order of their epochs."""
+def remaining(
+    points: Sequence[LossPoint], target: Target | FixedEpochs, first: float | None = None
+) -> Remaining | Unknown:
+    """Return the epochs left after the last point; points are in the order of their epochs.
+
+    `first`: the loss of the first epoch, if that is not among the points."""
     if isinstance(target, FixedEpochs):
         left = max(target.total - (points[-1].epoch if points else 0.0), 0.0)
         return Remaining(Estimate(left, left, left))
@@ -164,7 +173,7 @@ def remaining(points: Sequence[LossPoint], target: Target | FixedEpochs) -> Rema
         raise BadMeasurementError("epochs must rise from one loss to the next")
     known = np.abs(losses) < BOUNDLESS
     return _unusable(epochs, losses, known) or _predict(
-        prepare(epochs[known], losses[known]), target, _lost(epochs[~known])
+        prepare(epochs[known], losses[known]), target, _lost(epochs[~known]), first
     )
 
 
@@ -180,7 +189,9 @@ def _unusable(epochs: Floats, losses: Floats, known: NDArray[np.bool_]) -> Unkno
     return None
 
 
-def _predict(whole: Series, target: Target, notes: tuple[LossNote, ...]) -> Remaining | Unknown:
+def _predict(
+    whole: Series, target: Target, notes: tuple[LossNote, ...], first: float | None
+) -> Remaining | Unknown:
     """Fit what follows the last drop and the steepest epoch, and collect notes."""
     if not whole.losses.any():
         return Unknown(WhyUnknown.NOT_CONVERGING, "the loss has been 0 from the start")
@@ -199,7 +210,8 @@ def _predict(whole: Series, target: Target, notes: tuple[LossNote, ...]) -> Rema
         return Unknown(WhyUnknown.NOT_CONVERGING, f"the loss has fallen by {fallen:.1%} only so far")
     slow_start = not drop and steepest >= max(len(part.epochs) - LEAST_POINTS, 1)
     fitted = part.since(min(steepest, len(part.epochs) - LEAST_POINTS))
-    forecast, now = _forecast(fitted, target, slow_start=slow_start), float(whole.epochs[-1])
+    scale, now = first or float(whole.losses[0]) * whole.scale, float(whole.epochs[-1])
+    forecast = _forecast(fitted, target, scale, slow_start=slow_start)
     if target.decrease is None and target.most is None and forecast.left >= FAR_AHEAD * now:
         level = forecast.curve.scale * forecast.curve.b2
         detail = f"the loss levels off at {level:.4g}, by what it has shown so far"
@@ -208,13 +220,14 @@ def _predict(whole: Series, target: Target, notes: tuple[LossNote, ...]) -> Rema
     return Remaining(_at_most(forecast.estimate(), target, now), notes, forecast)
 
 
-def _forecast(part: Series, target: Target, *, slow_start: bool) -> EpochForecast:
+def _forecast(part: Series, target: Target, first: float, *, slow_start: bool) -> EpochForecast:
     """Return the median of the windows' answers. The doubt grows with the distance and with their
     disagreement, and is at least the epochs over which convergence is judged."""
     now = float(part.epochs[-1])
     far = FAR_AHEAD * now if target.decrease is None else inf
     curves = sorted(
-        (target.end_of(curve, part.noise * part.scale), i, curve) for i, curve in enumerate(fit(part))
+        (target.end_of(curve, part.noise * part.scale, first), i, curve)
+        for i, curve in enumerate(fit(part))
     )
     lefts = [min(max(end - now, 0.0), far) for end, _, _ in curves]
     middle = len(lefts) // 2

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf, isfinite, log
 
-from muster.ending import Ending, Trend
+from muster.ending import RISEN, Ending, Trend
 from muster.perf.epochs.convergence import Remaining, Target, remaining
 from muster.perf.epochs.loss_curve import LossPoint
 from muster.perf.estimate import Estimate, Unknown, WhyUnknown
@@ -120,6 +120,8 @@ class LossFollower:
         self._likely: deque[tuple[int, float]] = deque()
         """Epochs at a fit, and the latest end that it thought likely."""
         self._trend = Trend()
+        self._since = 0.0
+        """The epoch at which its loss had risen for good: what came before is no part of its curve."""
 
     @property
     def target(self) -> Target | None:
@@ -139,8 +141,13 @@ class LossFollower:
             self._begin_again(epoch)
         self.means.add(epoch, loss)
         for mean in self.means.fresh:
-            self._trend = FLAT.after(self._trend, mean)
+            self._judge(LossPoint(float(epoch), mean))
         self.means.fresh.clear()
+
+    def _judge(self, mean: LossPoint) -> None:
+        self._trend = FLAT.after(self._trend, mean.loss)
+        if self._trend.risen >= RISEN:
+            self._since = mean.epoch - RISEN
 
     def restore(self, points: Iterable[LossPoint]) -> None:
         """Continue from the means that an earlier follower had."""
@@ -150,9 +157,9 @@ class LossFollower:
     def _begin_again(self, epoch: int) -> None:
         self._fitted = min(self._fitted, epoch)
         self._likely.clear()
-        self._trend = Trend()
+        self._trend, self._since = Trend(), 0.0
         for point in self.means.points:
-            self._trend = FLAT.after(self._trend, point.loss)
+            self._judge(point)
 
     @property
     def is_flat(self) -> bool:
@@ -193,7 +200,8 @@ class LossFollower:
         epochs, target = self.means.epochs, self._target
         if target is None or epochs < max(GROWN * self._fitted, self._fitted + 1):
             return
-        self._answer = remaining(self.means.points, target)
+        points = [each for each in self.means.points if each.epoch > self._since]
+        self._answer = remaining(points, target, self._trend.first or None)
         self._fitted = epochs
         if isinstance(self._answer, Remaining) and isfinite(self._answer.epochs.high):
             self._likely.append((epochs, epochs + self._answer.epochs.high))

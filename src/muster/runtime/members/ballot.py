@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from muster.ending import Trend
+
 SAVE, STOP, LEAVE = 1, 2, 4
 """Requests, as bits; LEAVE comes with STOP and ends the process as well."""
 
@@ -125,11 +127,17 @@ class MemberStatus:
     spread: float = 0.0
     measured: float = 0.0
     """Of the batch: see `batching.Batching`."""
-    largest: float = 0.0
+    first: float = 0.0
     best: float = 0.0
     flat: float = 0.0
     steepest: float = 0.0
+    risen: float = 0.0
     """Of its epochs: see `ending.Trend`."""
+
+    @property
+    def trend(self) -> Trend:
+        """How the losses of its epochs went."""
+        return Trend(self.first, self.best, int(self.flat), self.steepest, int(self.risen))
 
 
 WIDTH = len(fields(Vote))

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from muster.ending import Trend
 from muster.runtime.comm.store import Stores
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed
@@ -449,7 +448,7 @@ class Membership:
             self.state.losses = first.losses
             self.state.loss, self.state.epoch_loss = first.loss, first.epoch_loss
             self.state.partial = first.partial
-            self.state.trend = Trend(first.largest, first.best, int(first.flat), first.steepest)
+            self.state.trend = first.trend
             if self.feed.value() is not None:
                 self.feed.restore(ask_feed(crew, holders[0], self.settings.token), alive=True)
         done = (first.epoch, first.cursor, first.step, first.seen)

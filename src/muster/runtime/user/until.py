@@ -29,7 +29,7 @@ loss = LossName()
 def converged(decrease: float | str, *, patience: int = PATIENCE) -> Ending:
     """End once the mean loss of an epoch falls by less than `decrease` in `patience` epochs in a row.
 
-    `decrease`: a share of the largest loss, 0.005 or "0.5%".
+    `decrease`: a share of the first epoch's loss, 0.005 or "0.5%".
     """
     try:
         share = parse_share(decrease) if isinstance(decrease, str) else float(decrease)

@@ -5,10 +5,13 @@ from functools import lru_cache
 from random import Random
 
 from muster.model.job import Job, Need, Role, RoleSpec
+from muster.perf.epochs.convergence import Target
 from muster.sim.trace.draw import even
 from muster.sim.trace.generate import OptimusJobs
 from muster.sim.truth import Arrival
 from muster.sim.worlds.curves import (
+    MOST_EPOCHS,
+    PATIENCE,
     CurveKind,
     Curves,
     CurveSpeed,
@@ -49,7 +52,8 @@ def truth(
     whole = CurveSpeed(way, terms, batch, kind.samples)
     alone = epochs / whole.rate("", 1, 1)
     kept = max(batch, kind.samples * min(1.0, parameters.longest / alone))
-    return Curves(epochs, CurveSpeed(way, terms, batch, kept), curve)
+    target = Target(threshold, PATIENCE, MOST_EPOCHS)
+    return Curves(epochs, CurveSpeed(way, terms, batch, kept), curve, target)
 
 
 def batch_of(kind: JobType, way: CurveKind, most: int) -> int:

@@ -18,6 +18,7 @@ from math import inf
 from muster.model.outlook import Outlook
 from muster.model.profile import LayerType
 from muster.perf.devices import LAUNCH, REACHED, DeviceRate, rate_of_cores
+from muster.perf.epochs.convergence import Target
 from muster.perf.epochs.loss_curve import LossCurve
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import StepReport
@@ -112,6 +113,8 @@ class Curves:
     """Epochs."""
     speed: CurveSpeed
     curve: LossCurve
+    target: Target | None = None
+    """What ends it, so that its losses tell what is left; None: they do not."""
 
     def pace(self, crew: Held, done: float) -> JobPace:
         return JobPace(self.speed.rate(crew.device_type, crew.workers, crew.servers))
