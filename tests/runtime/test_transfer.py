@@ -214,8 +214,10 @@ def test_a_step_has_two_updates_when_a_joiner_has_all_parameters(peers: PeerServ
     donor.open(1)
     wait_sent(joiner)
     donor.shut()
+    joiner.learn(2)
     donor.open(2, between=True)
     assert in_time(donor.shut)
+    joiner.learn(3)
     donor.open(3)
     joiner.settle(3)
     assert joiner.complete == 3
