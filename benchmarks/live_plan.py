@@ -20,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the lab is the tests'
+
 from core import MIXES, scene
 from muster.core.cycle.cycle import Cycle, Memory
 from muster.files.profile.profile_file import shipped_profile, shipped_profiles
@@ -96,7 +98,7 @@ def main() -> None:
     sweep()
     chosen = [c for c in CASES if asked.case in (None, c.name)]
     for case in [c for c in chosen if c.name == "one-slow"] if asked.quick else chosen:
-        compare(case, *((12, 4) if asked.quick else (40, 12)), quick=asked.quick)
+        compare(case, *((9, 3) if asked.quick else (40, 12)), quick=asked.quick)
 
 
 # --- the cycle ---

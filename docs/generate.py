@@ -117,10 +117,13 @@ def session() -> str:
 
     Read, not imported: the pages are generated without torch.
     """
-    file = Path(__file__).parents[1] / "src/muster/runtime/user/session.py"
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    found = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Session"]
-    members = [node for node in found[0].body if isinstance(node, ast.FunctionDef)]
+    folder = Path(__file__).parents[1] / "src/muster/runtime/user"
+    files = [folder / "session.py", folder / "batch_status.py"]
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
+    parts = ("Session", "BatchStatus")
+    nodes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    found = [each for node in nodes if node.name in parts for each in node.body]
+    members = [node for node in found if isinstance(node, ast.FunctionDef)]
     return "\n\n".join(
         _member(node) for node in members if node.name[0] != "_" and node.name != "adopt"
     )

@@ -60,6 +60,14 @@ def test_a_step_that_is_accumulated_is_the_same_step(tmp_path: Path) -> None:
     assert worst(hf_task.weights(here.model), hf_task.weights(there.model)) < CLOSE
 
 
+def test_accumulated_means_are_the_mean_of_the_whole_step(tmp_path: Path) -> None:
+    """Transformers adds them up, for a model that takes the number of items and ignores it."""
+    given = {"gradient_accumulation_steps": 3, "per_device_train_batch_size": 5}
+    here = elastic("bert", tmp_path, **given)
+    there = plain("bert", tmp_path, per_device_train_batch_size=15)
+    assert hf_task.losses(here) == pytest.approx(hf_task.losses(there), rel=1e-5)
+
+
 def test_smoothed_labels_count_tokens_too(tmp_path: Path) -> None:
     given = {"label_smoothing_factor": 0.1}
     here, there = elastic("gpt2", tmp_path, **given), plain("gpt2", tmp_path, **given)

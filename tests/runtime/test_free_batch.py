@@ -86,3 +86,14 @@ def test_a_resumed_training_goes_on_with_its_batch(tmp_path: Path) -> None:
     plain, state = free_batch.plain("Adam", totals), torch.load(tmp_path / "out.pt")
     assert all(torch.allclose(state[k], plain[k], rtol=EXACT, atol=0) for k in plain)
     assert sum(totals) == free_batch.EPOCHS * free_batch.COUNT
+
+
+@pytest.mark.slow
+def test_workers_that_scale_by_noise_stay_the_same(tmp_path: Path) -> None:
+    args = ("--kind", "SGD", "--rule", "adascale", "--pace", "0.02")
+    with Job(tmp_path, *args, script=SCRIPT, workers=2) as job:
+        job.ahead(10)
+        ordered(job, 48)
+        job.change(3)
+        job.finish()  # members compare their states, and would have failed
+    assert any(done.noise for done in job.record.done)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from muster.runtime.comm import hops
-from muster.runtime.comm.hops import Hops, _Count, _reports, hops_of
+from muster.runtime.comm.hops import HostConnections, _Count, _reports, hops_of
 from muster.wire.messages import Member
 
 pytest.importorskip("torch")
@@ -46,7 +46,7 @@ def test_the_bytes_and_their_time_are_counted_without_the_wait_for_a_peer(
     monkeypatch.setattr(hops, "LEAST", 0.0)
     monkeypatch.setattr(hops, "ROUND_TRIPS", 0)
     with peer(nap) as (connection, reader):
-        seen = Hops({"127.0.0.1": "worker-1"})
+        seen = HostConnections({"127.0.0.1": "worker-1"})
         connection.sendall(BULK)
         connection.shutdown(socket.SHUT_WR)
         reader.join()
@@ -60,7 +60,7 @@ def test_the_bytes_and_their_time_are_counted_without_the_wait_for_a_peer(
 
 def test_a_host_without_connections_is_not_told_of() -> None:
     with peer(0.0):
-        assert Hops({"10.9.9.9": "worker-1"}).step() == []
+        assert HostConnections({"10.9.9.9": "worker-1"}).step() == []
 
 
 def test_members_of_this_host_are_no_hops() -> None:

@@ -15,8 +15,9 @@ from muster.runtime.data.limits import BatchLimits
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.ballot import Vote
 from muster.runtime.state.batching import Batching, BatchWish, NoiseScale
-from muster.runtime.step.batch_choice import BatchChoice, seconds_at
+from muster.runtime.step.batch_choice import BatchChoice
 from muster.runtime.user.lr_scale import factor_of, scaled
+from muster.split.goodput import seconds_at
 
 SIZE = 200
 

@@ -169,7 +169,9 @@ def test_nobody_comes(peers: PeerServer) -> None:
 
 def wait_sent(joiner: Joiner) -> None:
     """Wait until all trained parameters have come."""
-    joiner.learn(2)  # all of window 1 has come
+    count = len(joiner._state.parameters)
+    with joiner._change:
+        assert joiner._change.wait_for(lambda: len(joiner._came) == count, LONG)
 
 
 def in_time(act: Callable[[], None]) -> bool:
@@ -192,6 +194,7 @@ def test_a_step_is_redone_when_a_joiner_has_all_of_its_window(peers: PeerServer)
     wait_sent(joiner)
     donor.open(1)  # somebody died: the step begins again, and its window with it
     assert in_time(donor.shut)
+    joiner.learn(2)
     donor.open(2)
     joiner.settle(2)
     assert joiner.complete == 2
@@ -242,5 +245,27 @@ def test_a_joiner_asks_again(peers: PeerServer) -> None:
         window += 1
         joiner.learn(window)
     check_equal(mine, theirs)
+    joiner.close()
+    donor.close()
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_an_update_has_the_hyper_parameters_of_its_moment(served: bool, peers: PeerServer) -> None:
+    """The donor's loop sets them between the opening of a window and its update."""
+    mine, theirs = make_state(0), make_state(1)
+    donor = Donor(mine)
+    donor.listen(peers)
+    donor.open(0)
+    joiner = join(theirs, peers)
+    donor.await_joiners(1, LONG)
+    donor.shut()
+    donor.open(1)
+    joiner.settle(1)
+    if served:
+        wait_sent(joiner)
+    mine.optimizer.param_groups[0]["lr"] *= 0.5
+    donor.shut()
+    joiner.learn(2)
+    assert theirs.optimizer.param_groups[0]["lr"] == mine.optimizer.param_groups[0]["lr"]
     joiner.close()
     donor.close()

@@ -160,6 +160,8 @@ class Job:
     """Assigned by the daemon, never reused; 0: none."""
     resumes: bool = True
     """Whether it continues from a checkpoint after a stop; else it starts over."""
+    largest_batch: int | None = None
+    """Samples to which a step may grow from `batch`; None: as its script says."""
 
     elastic: bool = field(init=False, repr=False, compare=False)
     """Whether it can run with more than its gang. Stored because every cycle asks it of every job."""

@@ -5,7 +5,7 @@ know whether they were learnt or come from an oracle. Work is in a unit of the j
 seconds alone): only work over speed, a time in s, compares between jobs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 
@@ -34,6 +34,11 @@ class Table:
         if workers < 1:
             return 0.0
         return self.rates[min(workers, len(self.rates)) - 1]
+
+    def with_batch(self, workers: int, batch: int) -> "Table":
+        """Return the same with another batch for a number of workers."""
+        at = min(max(workers, 1), len(self.batches)) - 1
+        return replace(self, batches=(*self.batches[:at], batch, *self.batches[at + 1 :]))
 
     def batch(self, device_type: str, workers: int) -> int | None:
         """The best batch; None: the job's own."""

@@ -28,7 +28,7 @@ class Crossings:
     def __init__(self, true: TrueLinks, *, learns: bool, seed: int, noise: float) -> None:
         self._true, self._learns = true, learns
         self._seed, self._noise = seed, noise
-        self._hops = Hops()
+        self.hops = Hops()
         self._figured: tuple[int, float] = (0, 0.0)
         self._odd: dict[str, float] = {}
 
@@ -55,13 +55,13 @@ class Crossings:
         for source, target in pairwise((*nodes, nodes[0])):
             rate = min(self._rate(cluster, source), self._rate(cluster, target))
             noisy = rate * random.lognormvariate(0.0, self._noise)
-            self._hops.add(HopSeen(source, target, noisy, now))
+            self.hops.add(HopSeen(source, target, noisy, now))
 
     def uplinks(self, cluster: Cluster, now: float) -> Mapping[str, float]:
         """Return the nodes whose links are believed to differ from the cluster file."""
-        if self._figured != (self._hops.version, now):
-            self._figured = self._hops.version, now
-            self._odd = odd(self._hops.nodes(cluster, now), cluster)
+        if self._figured != (self.hops.version, now):
+            self._figured = self.hops.version, now
+            self._odd = odd(self.hops.nodes(cluster, now), cluster)
         return self._odd
 
     def _rate(self, cluster: Cluster, name: str) -> float:

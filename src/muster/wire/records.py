@@ -89,6 +89,14 @@ class JobRecord:
     """What stands out in its losses, or why they predict nothing."""
     converged: str = ""
     """That its loss has stopped falling; empty: it has not."""
+    batch: int | None = None
+    """Samples of a step over all workers, if they may change."""
+    batch_limits: str | None = None
+    """Between which they may: "128..2048"."""
+    noise: float | None = None
+    """The gradient's noise scale in samples, if known."""
+    efficiency: float | None = None
+    """How much a sample teaches at this batch, 1 at the user's own, if known."""
 
 
 @dataclass(frozen=True, slots=True)

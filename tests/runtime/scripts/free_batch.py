@@ -69,6 +69,7 @@ def main() -> None:
     parser.add_argument("--kind", default="Adam")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--checkpoint")
+    parser.add_argument("--rule", help="of the learning rate, instead of the kind's own")
     options = parser.parse_args()
     model, optimizer, schedule, data = make(options.kind)
 
@@ -84,7 +85,7 @@ def main() -> None:
         loss=slowly,
         dataset=data,
         global_batch=(OWN, LARGEST),
-        lr_scale=KINDS[options.kind][0],
+        lr_scale=options.rule or KINDS[options.kind][0],
         epochs=options.epochs,
         checkpoint=options.checkpoint,
         checkpoint_every=5,

@@ -22,10 +22,14 @@ HOUR = 3600.0
 
 
 def decided(
-    *jobs: Job | JobState, slowdowns: Slowdowns, nodes: int = 2, rules: Rules | None = None
+    *jobs: Job | JobState,
+    slowdowns: Slowdowns,
+    nodes: int = 2,
+    rules: Rules | None = None,
+    submitted: float = HOUR,
 ) -> Frame:
     seen = view(cluster(nodes), jobs)
-    states = {n: replace(state, submitted=min(state.submitted, HOUR)) for n, state in seen.jobs.items()}
+    states = {n: replace(state, submitted=submitted) for n, state in seen.jobs.items()}
     believed: View = replace(seen, jobs=states, slowdowns=slowdowns)
     return World(believed, HOUR, rules=rules or Rules()).cycle()
 
@@ -103,10 +107,13 @@ def test_room_is_made_at_once_for_a_gang_that_would_wait_long() -> None:
     assert moved.reason.gain == pytest.approx(8 * HOUR)
 
 
-def test_where_small_jobs_can_be_moved_nothing_is_kept_free_for_gangs() -> None:
-    """A gang that must have one node waits: one-device jobs still go where they are alone."""
+@pytest.mark.parametrize("waited, nodes", [(0.0, {"n1", "n2"}), (60.0, {"n1"})])
+def test_room_is_kept_for_gangs_only_while_one_waits(waited: float, nodes: set[str]) -> None:
+    """Small jobs are moved for a gang that must have one node; where that has not helped, they are
+    packed until it starts."""
     full = on(job("full", 8), "n0", 0xFF)
     gang = job("gang", 16, locality=Locality(Level.NODE))
-    frame = decided(full, gang, job("one"), job("two"), nodes=3, slowdowns=Slowdowns(BAD))
+    jobs = (full, gang, job("one"), job("two"))
+    frame = decided(*jobs, nodes=3, slowdowns=Slowdowns(BAD), submitted=HOUR - waited)
     starts = [frame.decision(name).placement for name in ("one", "two")]
-    assert {node for each in starts if each is not None for node in each.nodes()} == {"n1", "n2"}
+    assert {node for each in starts if each is not None for node in each.nodes()} == nodes

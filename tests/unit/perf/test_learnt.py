@@ -1,6 +1,8 @@
 """What is learnt from what jobs show: lengths, the worth of batches, speeds."""
 
 import pickle
+from collections.abc import Callable
+from dataclasses import replace
 from math import log
 
 import pytest
@@ -229,3 +231,70 @@ def test_measurements_that_agree_cause_no_other_fit() -> None:
     for seconds in (1.05, 0.95, 1.02):
         steps.add(place, seconds, 0.1)
     assert steps.known() == before
+
+
+def test_a_setting_measured_often_counts_more_than_the_form() -> None:
+    # Two workers are a third slower than any smooth form through the others has it.
+    steps = StepTimes()
+    places = {count: PlacedSplit((count,), RANGE.split(64, count)) for count in (1, 2, 4, 8)}
+    for _ in range(8):
+        for count, place in places.items():
+            steps.add(place, (1.33 if count == 2 else 1.0) / count, 0.01)
+    found = steps.seconds(list(places.values()), 16)
+    assert found[1] == pytest.approx(0.665, rel=0.1)
+    assert found[2] == pytest.approx(0.25, rel=0.1)
+
+
+def test_a_slower_type_is_believed_slower_before_anything_has_run_there() -> None:
+    learner = Learner({"H100": 8, "T4": 4})
+    one = trained("one")
+    fresh = learner.outlook(one, None, 0.0).speed
+    assert fresh.rate("T4", 1) < fresh.rate("H100", 1) / 3  # data sheets: 67 and 8.1 TFLOP/s
+    learner.watch(one, on(1, device_type="H100"), StepReport(0.1), 1.0)
+    shown = learner.outlook(one, None, 1.0).speed
+    assert shown.rate("T4", 1) < shown.rate("H100", 1) / 3
+
+
+def test_what_others_have_shown_of_two_types_carries_over() -> None:
+    learner = Learner({"A": 8, "B": 8})
+    for name in ("x", "y", "z"):
+        other = trained(name, application=name)
+        for _ in range(3):
+            learner.watch(other, on(1, device_type="A"), StepReport(1.0), 1.0)
+            learner.watch(other, on(1, device_type="B"), StepReport(4.0), 1.0)
+    new = trained("new", application="new")
+    learner.watch(new, on(1, device_type="A"), StepReport(0.2), 1.0)
+    speed = learner.outlook(new, None, 1.0).speed
+    assert 2.0 < speed.rate("A", 1) / speed.rate("B", 1) <= 4.0
+
+
+def test_an_application_never_seen_is_expected_to_scale_like_those_seen() -> None:
+    def told(step: Callable[[int], float]) -> float:
+        learner = Learner({"A": 8})
+        for name in "abcdefgh":
+            for count in (1, 2, 3, 4, 5, 6, 7, 8):
+                report = StepReport(step(count), 0.0 if count == 1 else step(count) / 10)
+                learner.watch(trained(name, application=name), on(count), report, 1.0)
+        return learner.outlook(trained("new", application="new"), None, 0.0).speed.rate("A", 8)
+
+    assert told(lambda count: 1.0 / count) > 1.2 * told(lambda count: 0.7 + 0.3 / count)
+
+
+def test_a_declared_duration_is_believed_until_enough_like_jobs_have_ended() -> None:
+    learner = Learner({"A": 8})
+    one = replace(trained("one"), duration=3_600.0)
+    for _ in range(3):
+        found = learner.outlook(one, None, 0.0)
+        assert found.left / found.speed.rate("A", 1) == pytest.approx(3_600.0)
+        assert found.spread > 0.0
+        learner.watch(one, on(1), StepReport(1.0), 1.0)
+        learner.ended(one, 500.0)
+    found = learner.outlook(one, None, 0.0)
+    assert found.left / found.speed.rate("A", 1) == pytest.approx(500.0, rel=0.1)
+
+
+def test_beyond_its_declared_duration_a_job_is_of_unknown_length() -> None:
+    learner = Learner({"A": 8})
+    one = replace(trained("one"), duration=100.0)
+    learner.watch(one, on(1), StepReport(1.0), 150.0)
+    assert learner.outlook(one, None, 150.0).left > 50.0

@@ -103,6 +103,14 @@ class RunRequest:
     time: Annotated[str | None, option(REQUEST, "Time limit of a run: 4h, 1h30m.", metavar="TIME")] = (
         None
     )
+    batch: Annotated[
+        str | None,
+        option(
+            REQUEST,
+            "Global batch of a training; a range such as 128..2048 lets it grow from its own.",
+            metavar="N|N..M",
+        ),
+    ] = None
     resume_from: Annotated[
         str | None,
         option(

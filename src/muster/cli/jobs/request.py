@@ -125,6 +125,7 @@ def _given(request: RunRequest) -> dict[str, Any]:
         "elastic": request.elastic,
         "time": request.time,
         "until": request.until,
+        "batch": request.batch,
         "resume_from": _resume_from(request.resume_from),
     }
     return {field: value for field, value in options.items() if value is not None}

@@ -63,6 +63,8 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     yield "progress", _progress(job)
     if job.slowed is not None:
         yield "slowed", f"by {job.slowed:.0%} beside job {job.beside}"
+    if job.batch is not None:
+        yield "batch", _batch(job)
     curve = sparkline([value for _, value in detail.losses])
     if curve:
         yield "loss", f"{curve}  {detail.losses[0][1]:.4g} to {detail.losses[-1][1]:.4g}"
@@ -81,6 +83,16 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     if job.error:
         first, *rest = job.error.splitlines()
         yield "error", "\n".join([first, *(f"{'':12}{line}" for line in rest)])
+
+
+def _batch(job: JobRecord) -> str:
+    """`512 samples of 128..2048, noise 1900 samples, efficiency 0.84`."""
+    parts = [f"{job.batch} samples of {job.batch_limits}"]
+    if job.noise is not None:
+        parts.append(f"noise {job.noise:.3g} samples")
+    if job.efficiency is not None:
+        parts.append(f"efficiency {job.efficiency:.2f}")
+    return ", ".join(parts)
 
 
 def _folder(program: ProgramRecord) -> str:

@@ -63,10 +63,11 @@ def new_roster(draft: ReactionDraft) -> Roster:
 
 
 def resize_roster(draft: ReactionDraft) -> list[Act]:
-    """Tell the roster how many tasks are wanted, and which ones lose their place."""
-    placed = draft.placement
+    """Tell the roster how many tasks are wanted, which ones lose their place, and the batch."""
+    placed, batch = draft.placement, draft.job.batch
     leave = [each.task.name for each in draft.gang.tasks if each.slot not in placed.slots]
-    return draft.roster.resize(placed.count(Role.WORKER), placed.count(Role.SERVER), leave=leave)
+    acts = draft.roster.resize(placed.count(Role.WORKER), placed.count(Role.SERVER), leave=leave)
+    return acts if batch is None else acts + draft.roster.use_batch(batch, draft.job.generation)
 
 
 def share(draft: ReactionDraft) -> None:

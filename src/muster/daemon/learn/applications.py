@@ -70,8 +70,10 @@ class Applications:
     _families: dict[str, _Family] = field(default_factory=dict)
     _batches: dict[str, int] = field(default_factory=dict)
     """By application."""
-    _ended: set[str] = field(default_factory=set)
-    """Applications with a job that has completed."""
+    _largest: dict[str, int] = field(default_factory=dict)
+    """What a free batch may grow to, by application."""
+    _ended: dict[str, int] = field(default_factory=dict)
+    """Jobs that have completed, by application."""
     version: int = 0
     """Grows when something is learnt."""
 
@@ -86,7 +88,8 @@ class Applications:
         if not reports:
             name += _SILENT
         batch = own.batch or job.batch or self._batches.get(name)
-        return Kin(name, family, shape, batch, reports)
+        largest = own.free.largest or self._largest.get(name, 0)
+        return Kin(name, family, shape, batch, reports, largest)
 
     def last_shape(self, job: Job) -> str:
         """Return the fingerprint of the model that the last job of its family has trained."""
@@ -96,12 +99,17 @@ class Applications:
     def learn(self, kin: Kin) -> None:
         """Take in what a job has shown about itself."""
         family = self._families.setdefault(kin.family, _Family())
-        before = (family.shape, family.reports, self._batches.get(kin.application))
+        before = self._known(kin)
         family.shape, family.reports = kin.shape, family.reports or kin.reports
         if kin.batch:
             self._batches[kin.application] = kin.batch
-        after = (family.shape, family.reports, self._batches.get(kin.application))
-        self.version += before != after
+        if kin.largest:
+            self._largest[kin.application] = kin.largest
+        self.version += before != self._known(kin)
+
+    def _known(self, kin: Kin) -> tuple[object, ...]:
+        family, name = self._families[kin.family], kin.application
+        return family.shape, family.reports, self._batches.get(name), self._largest.get(name)
 
     def knows(self, kin: Kin) -> bool:
         """Whether any job of the family has shown anything."""
@@ -109,11 +117,12 @@ class Applications:
 
     def end(self, kin: Kin) -> None:
         """Note that such a job has completed."""
-        self._ended.add(kin.application)
+        self._ended[kin.application] = self._ended.get(kin.application, 0) + 1
+        self.version += 1
 
-    def have_ended(self, application: str) -> bool:
-        """Whether a job of the application has completed."""
-        return application in self._ended
+    def have_ended(self, application: str, count: int = 1) -> bool:
+        """Whether this many jobs of the application have completed."""
+        return self._ended.get(application, 0) >= count
 
 
 def for_learner(job: Job, kin: Kin, work: float | None) -> Job:

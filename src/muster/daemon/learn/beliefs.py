@@ -11,6 +11,7 @@ from math import exp
 
 from muster.daemon.learn.applications import Applications, fingerprint, for_learner
 from muster.daemon.learn.convergence import LossEnding
+from muster.daemon.learn.free_batch import range_of
 from muster.daemon.learn.live import LiveJob, LiveState, note_of_end, note_of_state, state_of
 from muster.daemon.learn.neighbours import NeighbourWatch
 from muster.daemon.learn.notes import (
@@ -41,6 +42,7 @@ from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.learnt.lengths import ENOUGH
 from muster.perf.speed.fitted import NORMAL_80
 from muster.store.batch import Note
 from muster.wire.messages import Captured, Changed, Message, Saved, StepDone, Transferred
@@ -54,6 +56,9 @@ GUESS = 0.9
 
 UNKNOWN = "unknown"
 """The application of all jobs about which nothing is known."""
+
+STEADY = 0.05
+"""Least relative gain of another batch: each change is an entry in the journal."""
 
 ALIKE = 4096
 """Most outlooks cached for jobs that have not run."""
@@ -75,7 +80,7 @@ class Beliefs:
         """`node_devices`: most devices on one node, by type; `cluster`: whose links are learnt;
         `learn_links`: whether decisions are made by them, else by what the cluster file claims."""
         self._known = _of_nodes(node_devices)
-        self._learner = Learner(self._known)
+        self._learner = Learner(self._known, free_batch=True, steady=STEADY)
         self._live: dict[int, LiveJob] = {}
         self._remembered: dict[int, LiveState] = {}
         """Jobs of an earlier daemon that this one has not heard yet."""
@@ -87,6 +92,8 @@ class Beliefs:
         self._kinds: dict[int, tuple[Job, int, str]] = {}
         """Kinds of jobs that have not run, with what they depend on."""
         self._shapes = Shapes()
+        self._asks = False
+        """Whether another batch than it has would do a training good."""
         self._notes: list[Note] = []
         self._noted: dict[tuple[object, ...], float] = {}
         self._learnt = 0
@@ -166,7 +173,7 @@ class Beliefs:
         """Learn from a job that has ended, then forget it."""
         live = self._of(job)
         kin, told = self._for_learner(live)
-        work = float(live.track.step) if kin.reports else self._spent(live, now)
+        work = live.track.done if kin.reports else self._spent(live, now)
         self._notes.append(note_of_end(job.number, now))
         if succeeded and work > 0:
             ending = EndNote(kin, work)
@@ -238,9 +245,10 @@ class Beliefs:
             return None
         kin, told = self._for_learner(live)
         outlook = self._outlook(live, now)
-        alike = kin.reports and self._applications.have_ended(kin.application)
+        declared = live.job.duration is not None
+        alike = (kin.reports or declared) and self._applications.have_ended(kin.application)
         by_loss = told.work is None and live.watch.predicts(live.track.step)
-        if told.work is None and not ((alike or by_loss) and outlook.spread <= GUESS):
+        if told.work is None and not ((alike or by_loss or declared) and outlook.spread <= GUESS):
             return None
         workers = sum(live.held.shape)
         rate = outlook.here or outlook.speed.rate(live.held.device_type, workers)
@@ -259,6 +267,7 @@ class Beliefs:
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""
         marks = {n: (self._mark(state.job), state.plan) for n, state in view.jobs.items()}
+        self._asks = False
         self._now, links = now, self.links()
         knowledge = self._shapes.knowledge(links, now)
         shapes, slowdowns = self._shapes.of(marks), self.slowdowns(view)
@@ -268,7 +277,7 @@ class Beliefs:
     @property
     def has_news(self) -> bool:
         """Whether a training has shown something since the last `inform` by which it may be planned."""
-        return self._shapes.untold
+        return self._shapes.untold or self._asks
 
     def step_of(self, job: int, sync: Sync) -> float | None:
         """Return the s of a job's step as measured with its current tasks, synchronised so."""
@@ -306,6 +315,7 @@ class Beliefs:
             elif isinstance(shown, ChangeNote):
                 self._learn_change(_past(shown.kin), shown)
             elif shown is not None:
+                self._allow(shown.kin)
                 self._learn_step(_past(shown.kin), shown)
             elif self._neighbours.restore(note):
                 pass
@@ -349,9 +359,11 @@ class Beliefs:
         # During a loss or a change tasks report from other devices than the job holds.
         if held is None or track.workers != sum(held.shape) or done.formation != track.formation:
             return
-        if live.window is None or live.window.formation != done.formation:
-            live.window = Window(done.formation, track.asynchronous)
-            self._hear_change(live, done.formation, now)
+        batch = track.free.batch if track.free.largest else 0
+        if live.window is None or (live.window.formation, live.window.batch) != (done.formation, batch):
+            if live.window is None or live.window.formation != done.formation:
+                self._hear_change(live, done.formation, now)
+            live.window = Window(done.formation, track.asynchronous, batch)
         self._shapes.step(live.job.number, done)
         report = live.window.add(done)
         if report is not None:
@@ -374,19 +386,26 @@ class Beliefs:
         met = self._neighbours.hear(live.job.number, held, report.step, now)
         if met is not None:
             self._notes.append(met)
+        free = live.track.free
+        free.note_room(held.batch)
         kin, told = self._for_learner(live)
+        batch = free.batch if free.largest and free.batch != kin.batch else held.batch
         step = StepNote(
             kin,
             held.device_type,
             held.shape,
             report.step,
             report.sync or 0.0,
-            float(live.track.step),
-            held.batch,
+            live.track.done,
+            batch,
             self._neighbours.slowed(live.job.number),
+            free.noise,
         )
         self._learn_step(told, step)
-        key = (kin.application, held.device_type, held.shape, held.batch, kin.batch)
+        if free.largest:
+            best = self._outlook(live, now).speed.batch(held.device_type, held.workers)
+            self._asks = self._asks or best != held.batch
+        key = (kin.application, held.device_type, held.shape, batch, kin.batch)
         if now >= self._noted.get(key, -NOTED_AGAIN) + NOTED_AGAIN:
             self._noted[key] = now
             self._notes.append(note_of(step, now))
@@ -405,7 +424,8 @@ class Beliefs:
         held = Held(shown.device_type, shown.workers, shown.told_batch)
         # A single worker synchronises with nobody: what it measured is something else.
         sync = shown.sync if sum(shown.workers) > 1 else 0.0
-        report = StepReport(shown.step, sync, slowed=shown.slowed)
+        gain = (held.batch or 1) / (shown.kin.batch or held.batch or 1) if shown.kin.largest else 1.0
+        report = StepReport(shown.step, sync, gain, shown.noise, slowed=shown.slowed)
         self._learner.watch(told, held, report, shown.done)
         self._applications.learn(shown.kin)
         self._count(shown.kin)
@@ -430,9 +450,11 @@ class Beliefs:
 
     def _for_learner(self, live: LiveJob) -> tuple[Kin, Job]:
         track = live.track
-        key = (self._applications.version, track.reported, track.shape, track.batch, track.steps)
+        shape = (track.shape, track.batch, track.steps, track.free.largest)
+        key = (self._applications.version, track.reported, *shape)
         if live.told is None or live.told[0] != key:
             kin = self._kin(live)
+            self._allow(kin)
             live.told = key, kin, for_learner(live.job, kin, self._work(live.job, kin, track.steps))
         return live.told[1], live.told[2]
 
@@ -440,7 +462,7 @@ class Beliefs:
         """Return all the work of a job, if the training or the user says so."""
         if kin.reports:
             return float(steps) if steps else job.work
-        if job.duration is None:
+        if job.duration is None or self._applications.have_ended(kin.application, ENOUGH):
             return None
         # The user's duration is for the workers of the gang.
         plain = for_learner(job, kin, None)
@@ -454,8 +476,17 @@ class Beliefs:
         if not kin.reports:
             return self._learner.outlook(told, live.held, self._spent(live, now))
         # A restarted job resumes from its checkpoint.
-        done = live.track.step if live.held is not None else min(live.track.saved, live.track.step)
-        return self._learner.outlook(told, live.held, float(done), live.watch.left(done))
+        track = live.track
+        kept = min(1.0, track.saved / max(1, track.step)) if live.held is None else 1.0
+        # Losses are counted by steps, whose size a free batch changes.
+        ends = None if track.free.largest else live.watch.left(int(kept * track.step))
+        return self._learner.outlook(told, live.held, kept * track.done, ends)
+
+    def _allow(self, kin: Kin) -> None:
+        """Let the learner choose the batch of an application within its limits."""
+        limits = range_of(kin.batch, kin.largest)
+        if limits is not None:
+            self._learner.allow(kin.application, limits)
 
     def _unstarted(self, job: Job) -> Outlook:
         """Return the outlook of a job that has not run, shared by all about which the same is known."""

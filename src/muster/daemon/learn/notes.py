@@ -30,6 +30,8 @@ class Kin(msgspec.Struct, frozen=True):
     """Samples of a step over all workers."""
     reports: bool = True
     """Whether they report steps."""
+    largest: int = 0
+    """Samples to which a step may grow; 0: the batch is fixed."""
 
 
 class StepNote(msgspec.Struct, frozen=True, tag="step"):
@@ -49,6 +51,8 @@ class StepNote(msgspec.Struct, frozen=True, tag="step"):
     """The batch that it was given."""
     slowed: float = 1.0
     """The factor by which neighbours were known to slow it."""
+    noise: float | None = None
+    """The gradient's noise scale in samples, if its batch is free."""
 
 
 class EndNote(msgspec.Struct, frozen=True, tag="end"):

@@ -6,11 +6,13 @@ ones are ignored.
 """
 
 from collections import deque
+from copy import copy
 from dataclasses import dataclass, field
 from math import isfinite
 
 import msgspec
 
+from muster.daemon.learn.free_batch import FreeBatch, shown
 from muster.wire.messages import Captured, Changed, Saved, StepDone
 
 RATE_WINDOW = 10
@@ -48,6 +50,14 @@ class Progress:
     """By how much its steps are longer beside its worst neighbour (0.1: a tenth)."""
     beside: int = 0
     """That neighbour's number, 0 if none is known to slow it."""
+    batch: int | None = None
+    """Samples of a step, if they may change."""
+    batch_limits: str | None = None
+    """Between which they may: "128..2048"."""
+    noise: float | None = None
+    """The gradient's noise scale in samples, if known."""
+    efficiency: float | None = None
+    """How much a sample teaches at this batch, 1 at the user's own."""
 
 
 @dataclass(slots=True)
@@ -116,6 +126,7 @@ class TrackState(msgspec.Struct, frozen=True):
     tasks: dict[str, tuple[int, int]]
     pauses: dict[int, tuple[bool, float]]
     earlier: tuple[int, float]
+    free: FreeBatch = msgspec.field(default_factory=FreeBatch)
 
 
 @dataclass(slots=True)
@@ -140,6 +151,7 @@ class Track:
     """Of that formation; empty: they have not said."""
     asynchronous: bool = False
     """Workers do not wait for each other: each report is a step of its own."""
+    free: FreeBatch = field(default_factory=FreeBatch)
     rate: Rate = field(default_factory=Rate)
     losses: Losses = field(default_factory=Losses)
     _at: tuple[int, int] = (0, 0)
@@ -172,6 +184,7 @@ class Track:
         if at >= self._at:
             self._at = at
             self.step, self.epoch = done.step, done.epoch
+            self.free.note_step(done)
             self.loss = done.loss if isfinite(done.loss) else None
             self.losses.add(done.step, done.loss)
         return True
@@ -201,11 +214,17 @@ class Track:
 
     def note_shape(self, captured: Captured, shape: str) -> bool:
         """Take in length, batch and model; return whether anything is new."""
-        before = self.steps, self.batch, self.shape
+        before = self.steps, self.batch, self.shape, self.free.largest
+        self.free.note_shape(captured)
         self.steps = captured.steps or self.steps
         self.batch = captured.batch or self.batch
         self.shape = shape
-        return before != (self.steps, self.batch, self.shape)
+        return before != (self.steps, self.batch, self.shape, self.free.largest)
+
+    @property
+    def done(self) -> float:
+        """Steps done; with a free batch, of the user's own."""
+        return self.free.done if self.free.largest else float(self.step)
 
     def note_saved(self, saved: Saved) -> None:
         """Take in a checkpoint."""
@@ -230,7 +249,7 @@ class Track:
         """Return the progress as users see it."""
         return Progress(
             step=self.step,
-            steps=self.steps or None,
+            steps=None if self.free.largest else self.steps or None,  # steps differ in size
             epoch=self.epoch,
             loss=self.loss,
             rate=self.rate.per_second(now),
@@ -238,18 +257,19 @@ class Track:
             resizes=self.resizes,
             samples=self.samples,
             saved=self.saved,
+            **shown(self.free),
         )
 
     def state(self) -> TrackState:
         """Return what survives a restart; the curve of losses does not."""
         counts = {name: getattr(self, name) for name in _COUNTS}
         own = (self.members, self._tasks, self._pauses, self._earlier)
-        return TrackState(counts, self.loss, self.shape, *own)
+        return TrackState(counts, self.loss, self.shape, *own, free=self.free)
 
     @staticmethod
     def restored(state: TrackState) -> "Track":
         """Return the track as it was stored."""
-        track = Track(loss=state.loss, shape=state.shape, members=state.members)
+        track = Track(loss=state.loss, shape=state.shape, members=state.members, free=copy(state.free))
         # Stores of 0.1.0 call the formation a generation.
         counts = {"formation": state.counts.get("generation", 0)} | state.counts
         for name in _COUNTS:

@@ -23,6 +23,8 @@ class Window:
 
     formation: int
     asynchronous: bool = False
+    batch: int = 0
+    """Samples of its steps, if they may change; smaller ones end an epoch and do not count."""
     _first: int | None = None
     """The first step of the formation that was reported here."""
     _needed: float = 0.0
@@ -40,6 +42,8 @@ class Window:
             self._first = done.step
         seconds = done.seconds or done.forward + done.backward + done.wait
         if done.step < self._first + SKIPPED or not done.samples or seconds <= 0:
+            return None
+        if self.batch and done.batch != self.batch:
             return None
         if self._begin is None:
             self._begin = done.step

@@ -34,7 +34,8 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             job = fact.job
             return f"submitted by {job.user} to pool {job.pool}, asks for {workers_asked(asked(job))}"
         case e.StartBegun() | e.ResizeBegun() | e.MigrateBegun():
-            return f"{_VERBS[type(fact)]} {_tasks(fact.placement)} on {where(fact.placement)}"
+            batch = f", batch {fact.batch}" if fact.batch else ""
+            return f"{_VERBS[type(fact)]} {_tasks(fact.placement)} on {where(fact.placement)}{batch}"
         case e.Started():
             return "running"
         case e.Resized() | e.Migrated():

@@ -88,6 +88,8 @@ class Orders:
             own["MUSTER_RESUME_FROM"] = program.resume_from
         if program.until:
             own["MUSTER_UNTIL"] = program.until
+        if job.batch and job.largest_batch:
+            own["MUSTER_BATCH"] = f"{job.batch}..{job.largest_batch}"
         user = self._around.submitters.user_of(job.user)
         inherited = base_environment(os.environ, same_user=not user)
         base = {**inherited, **dict(program.origin.environ)}

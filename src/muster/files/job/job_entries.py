@@ -30,6 +30,7 @@ from muster.files.source.fields import (
     User,
     optional,
     preset,
+    range_schema,
     scalar,
     short_for,
     single,
@@ -37,7 +38,13 @@ from muster.files.source.fields import (
     whole_schema,
     word,
 )
-from muster.files.source.quantity import MAX_PRIORITY, MAX_TASKS, parse_duration
+from muster.files.source.quantity import (
+    MAX_PRIORITY,
+    MAX_TASKS,
+    Counts,
+    parse_counts,
+    parse_duration,
+)
 from muster.model.topology import Level
 
 MAX_BATCH = 1_000_000_000
@@ -60,9 +67,18 @@ LEVELS = {level.word: level for level in Level if level is not Level.DEVICE}
 
 Priority = Annotated[int, whole(-MAX_PRIORITY, MAX_PRIORITY), whole_schema(-MAX_PRIORITY, MAX_PRIORITY)]
 Gang = Annotated[int, whole(1, MAX_TASKS), whole_schema(1, MAX_TASKS)]
-Batch = Annotated[int, whole(1, MAX_BATCH), whole_schema(1, MAX_BATCH)]
 Budget = Annotated[int, whole(0, MAX_BUDGET), whole_schema(0, MAX_BUDGET)]
 Steps = Annotated[int, whole(1, MAX_STEPS), whole_schema(1, MAX_STEPS)]
+
+
+def _batch(text: str) -> Counts:
+    """Read a batch, or the range that it may grow in: `256`, `128..2048`."""
+    return parse_counts(text, 1, MAX_BATCH)
+
+
+Batch = Annotated[
+    Counts, scalar(_batch), range_schema(r"^[0-9]+( *\.\. *[0-9]+)?$", 256, "128..2048", most=MAX_BATCH)
+]
 
 
 def _model(value: object) -> str | dict[str, Any]:
@@ -265,8 +281,9 @@ class JobEntry(FileEntry):
         "Profile of the model: a shipped name, or the path of a profile file relative to this file."
     )
     batch: Batch | None = optional(
-        "Samples of one step over all workers. Default: the profile's batch for each device.",
-        examples=[256],
+        "Samples of one step over all workers; a range lets a training grow from its own batch. "
+        "Default: the profile's batch for each device, or what the script says.",
+        examples=[256, "128..2048"],
     )
     step: StepEntry | None = optional("What one training step does.")
     duration: SomeTime | None = optional("Expected run time.")

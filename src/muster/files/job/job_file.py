@@ -17,6 +17,7 @@ from muster.files.job.job_parts import (
     device_types_of,
     folder_of,
     kept_files,
+    largest_of,
     model_of,
     profile_source,
     program_of,
@@ -164,6 +165,7 @@ def _job(
         application=entry.application,
         program=program_of(entry, folder, resume, kept),
         resumes=_resumes(entry),
+        largest_batch=largest_of(entry),
     )
 
 

@@ -168,11 +168,17 @@ def _brought(data: dict[str, Any]) -> ModelProfile:
 
 def batch_of(entry: JobEntry, roles: tuple[RoleSpec, ...]) -> int | None:
     """Return the samples of one step, at least one for each worker of the gang."""
-    batch, gang = entry.batch, roles[0].gang
+    batch, gang = entry.batch.least if entry.batch else None, roles[0].gang
     if batch is not None and batch < gang:
         problem = f"must be at least the gang, {gang}, not {batch}: every worker needs a sample"
         raise FieldError(("batch",), problem)
     return batch
+
+
+def largest_of(entry: JobEntry) -> int | None:
+    """Return what the batch may grow to; None: it may not, or the script says."""
+    batch = entry.batch
+    return batch.most if batch is not None and batch.most > batch.least else None
 
 
 def refuse_without_servers(entry: JobEntry) -> None:

@@ -89,9 +89,9 @@ def whole_schema(least: int, most: int) -> WithJsonSchema:
     return WithJsonSchema({"type": "integer", "minimum": least, "maximum": most})
 
 
-def range_schema(pattern: str, *examples: str | int) -> WithJsonSchema:
+def range_schema(pattern: str, *examples: str | int, most: int = quantity.MAX_TASKS) -> WithJsonSchema:
     """Return the schema of a count, or of a text that matches a pattern."""
-    bare = {"type": "integer", "minimum": 0, "maximum": quantity.MAX_TASKS}
+    bare = {"type": "integer", "minimum": 0, "maximum": most}
     text = {"type": "string", "pattern": pattern}
     return WithJsonSchema({"anyOf": [bare, text], "examples": list(examples)})
 

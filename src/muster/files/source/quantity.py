@@ -181,7 +181,7 @@ def parse_whole(text: str, least: int, most: int) -> int:
     return number
 
 
-def parse_counts(text: str) -> Counts:
+def parse_counts(text: str, fewest: int = 0, largest: int = MAX_TASKS) -> Counts:
     """A count or a range of counts: `4`, `1..8`."""
     found = _RANGE.fullmatch(text)
     if not found:
@@ -192,8 +192,10 @@ def parse_counts(text: str) -> Counts:
     most = int(found[2]) if found[2] else least
     if least > most:
         raise ValueError(f"{shown(text)} runs backwards (did you mean '{most}..{least}'?)")
-    if most > MAX_TASKS:
-        raise ValueError(f"must be at most {MAX_TASKS}, not {most}")
+    if most > largest:
+        raise ValueError(f"must be at most {largest}, not {most}")
+    if least < fewest:
+        raise ValueError(f"must be at least {fewest}, not {least}")
     return Counts(least, most)
 
 

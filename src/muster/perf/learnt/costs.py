@@ -11,9 +11,10 @@ from muster.perf.learnt.way import start, stretch
 class Costs:
     """Costs on 1, 2, ... devices (rows) in each stretch (columns), at the best batch there."""
 
-    def __init__(self, batches: Sequence[int | None], rates: Array) -> None:
-        """`rates`: work per s, (batches, devices, stretches)."""
-        self._batches = batches
+    def __init__(self, batches: Sequence[int | None], rates: Array, *, free: bool = False) -> None:
+        """`rates`: work per s, (batches, devices, stretches). `free`: the batch is chosen, even if
+        there is only one to choose from yet."""
+        self._batches, self._free = batches, free or len(batches) > 1
         self._best = rates.argmax(axis=0)
         self._each = 1 / rates.max(axis=0)
         starts = [start(i) for i in range(self._each.shape[1] + 1)]
@@ -37,7 +38,7 @@ class Costs:
 
     def best(self, at: int) -> tuple[int, ...]:
         """Return the best batch in a stretch for each number of devices; empty: there is no choice."""
-        if len(self._batches) == 1:
+        if not self._free:
             return ()
         column = self._best[:, min(at, self._each.shape[1] - 1)]
         return tuple(self._batches[i] or 0 for i in column.tolist())

@@ -20,11 +20,13 @@ import numpy as np
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
-from muster.perf.learnt.batches import Array, BatchRange, Split, gain
+from muster.perf.learnt.batches import Array, BatchRange, MeasuredBatches, Split, gain
 from muster.perf.learnt.changes import Change, Changes
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.held import Held, packed
-from muster.perf.learnt.lengths import FIRST, Left, Lengths, agreed
+from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed
+from muster.perf.learnt.priors import prior_from
+from muster.perf.learnt.ratios import SPREAD, slower
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.tables import ByType
 from muster.perf.learnt.way import Way, stretch
@@ -75,6 +77,8 @@ class _Kind:
     lengths: Lengths = field(default_factory=Lengths)
     reached: float = 0.0
     """The most work any of them has done."""
+    batches: MeasuredBatches = field(default_factory=MeasuredBatches)
+    """Steps by batch, of those whose batch is free."""
 
     @property
     def way(self) -> Way:
@@ -90,8 +94,11 @@ class Learner:
         ranges: Mapping[str, BatchRange] | None = None,
         *,
         free_batch: bool = False,
+        steady: float = 0.0,
     ) -> None:
-        """Devices on a node by type; limits of batches by application; whether batches may change."""
+        """Devices on a node by type; limits of batches by application; whether batches may change, and
+        for which relative gain at least."""
+        self._steady = steady
         self._node_devices = dict(node_devices)
         self._ranges = dict(ranges or {})
         self._free = free_batch
@@ -115,7 +122,10 @@ class Learner:
         kind = self._kind(job)
         kind.reached = max(kind.reached, done)
         split = _split(kind.range, held.batch or job.batch, held.workers)
-        steps = kind.steps.setdefault(held.device_type, StepTimes())
+        kind.batches.add(held, split.batch, report.step / report.slowed)
+        if held.device_type not in kind.steps:
+            kind.steps[held.device_type] = self._unseen(held.device_type)
+        steps = kind.steps[held.device_type]
         # Elsewhere it would have other neighbours: the curve is of a job alone, only `here` is not.
         steps.add(PlacedSplit(held.shape, split), report.step / report.slowed, report.sync)
         if kind.range is not None and report.noise is not None and report.noise > 0:
@@ -151,25 +161,55 @@ class Learner:
         """Return the outlook of a live job; `ahead`: work left by what only this job shows."""
         kind, first = self._kind(job), self._types(job)[0]
         costs = self._cost(job, kind, first)
-        if job.work is not None:
-            end = max(job.work, done)
-            left = Left(costs.alone(done, end), 0.0)
-        elif ahead is not None:
-            work = agreed(ahead, kind.lengths.left(done)) if kind.lengths else ahead
-            end = done + work.middle
-            left = Left(costs.alone(done, end), work.spread)
-        elif kind.lengths:
-            work = kind.lengths.left(done)
-            end = done + work.middle
-            left = Left(costs.alone(done, end), work.spread)
-        else:
-            end = max(done, kind.reached)
-            passed, reached = (costs.alone(0.0, each) if kind.steps else 0.0 for each in (done, end))
-            left = self._all.coarse(passed, reached, FIRST)
+        end, left = self._left(job, kind, costs, done, ahead)
         speed = self._speed(job, kind, stretch(done), stretch(end))
         spread = hypot(left.spread, self._spread(job, kind, first))
         resize, start = (self._changes.cost(job.number, kind.name, each) for each in Change)
-        return Outlook(left.middle, speed, spread, self._here(job, kind, held, speed), resize, start)
+        here, steady = self._here(job, kind, held, speed), self._steadied(job, kind, held, speed, end)
+        return Outlook(left.middle, steady, spread, here, resize, start)
+
+    def _steadied(self, job: Job, kind: _Kind, held: Held | None, speed: ByType, done: float) -> ByType:
+        """Keep the batch that a job has if another gains little."""
+        best = speed.batch(held.device_type, held.workers) if held is not None else None
+        if held is None or best is None or not self._steady or not kind.noise:
+            return speed
+        now = held.batch or job.batch or best
+        rates = self._rates(kind, held.device_type, (now, best), (held.workers,))
+        column = rates[:, 0, min(stretch(done), rates.shape[2] - 1)]
+        stays = bool(column[0] * (1 + self._steady) >= column[1])
+        return speed.with_batch(held.device_type, held.workers, now) if stays else speed
+
+    def _left(
+        self, job: Job, kind: _Kind, costs: Costs, done: float, ahead: Left | None
+    ) -> tuple[float, Left]:
+        """Return the work at a job's end, and the s on one device until then.
+
+        Its own total comes first, then what only this job shows, then like jobs that have ended, then
+        its declared duration, and at last jobs of any kind. A few like jobs do not outweigh the user.
+        """
+        if job.work is not None:
+            end = max(job.work, done)
+            return end, Left(costs.alone(done, end), 0.0)
+        work = ahead
+        if len(kind.lengths) >= (1 if job.duration is None else ENOUGH):
+            alike = kind.lengths.left(done)
+            work = alike if ahead is None else agreed(ahead, alike)
+        if work is not None:
+            end = done + work.middle
+            return end, Left(costs.alone(done, end), work.spread)
+        end = max(done, kind.reached)
+        passed, reached = (costs.alone(0.0, each) if kind.steps else 0.0 for each in (done, end))
+        declared = self._declared(job, kind, stretch(done))
+        if declared > passed:
+            return end, Left(declared - passed, DECLARED)
+        return end, self._all.coarse(passed, reached, FIRST)
+
+    def _declared(self, job: Job, kind: _Kind, at: int) -> float:
+        """Return the s on one device that the user's duration, with the gang, comes to; 0: none."""
+        if job.duration is None:
+            return 0.0
+        first, gang = self._types(job)[0], max(1, job.workers.gang)
+        return job.duration * self._speed(job, kind, at, at).rate(first, gang)
 
     def _here(self, job: Job, kind: _Kind, held: Held | None, speed: ByType) -> float | None:
         """Return the predicted speed on its devices, corrected by its measured step."""
@@ -195,17 +235,18 @@ class Learner:
         known = max(GROWTH * steps.widest, self._node_devices[device_type])
         devices = range(1, min(job.workers.most, known) + 1)
         batches = self._batches(job, kind)
-        key = ("cost", kind.name, device_type, batches, len(devices))
+        live = self._free and kind.range is not None and kind.range.live
+        key = ("cost", kind.name, device_type, batches, len(devices), live)
         return self._kept(
             key,
-            (steps.known(), kind.way.version),
-            lambda: Costs(batches, self._rates(kind, device_type, batches, devices)),
+            (self._version(kind, device_type), kind.way.version),
+            lambda: Costs(batches, self._rates(kind, device_type, batches, devices), free=live),
         )
 
     def _rates(self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]) -> Array:
         """Return work per s, (batches, devices, stretches)."""
         key = ("seconds", kind.name, device_type, batches, len(devices))
-        version = self._steps(kind, device_type).known()
+        version = self._version(kind, device_type)
         seconds, used = self._kept(
             key, version, lambda: self._seconds(kind, device_type, batches, devices)
         )
@@ -214,6 +255,12 @@ class Learner:
             return np.asarray((used / seconds)[:, :, None] * values, dtype=np.float64)
         gains = gain(values, kind.range.smallest, used[:, :, None])
         return np.asarray(gains / seconds[:, :, None], dtype=np.float64)
+
+    def _version(self, kind: _Kind, device_type: str) -> tuple[object, ...]:
+        """Return what seconds depend on."""
+        live = kind.range is not None and kind.range.live
+        heard = kind.batches.count if live else 0
+        return self._steps(kind, device_type).known(), self._slower(kind, device_type), heard
 
     def _seconds(
         self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]
@@ -227,7 +274,10 @@ class Learner:
         places = [PlacedSplit(packed(each.devices, node), each) for row in splits for each in row]
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
+        seconds *= self._slower(kind, device_type)
         _hope(seconds, devices, steps.widest)
+        if kind.range is not None and kind.range.live:
+            kind.batches.correct(seconds, device_type, [batch or 0 for batch in batches], devices)
         if kind.range is not None and len(batches) > 1:
             small = np.array([[each.at_once < kind.range.least_each for each in row] for row in splits])
             small[-1] = False
@@ -242,12 +292,27 @@ class Learner:
             packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
         )
         key = ("spread", kind.name, device_type, devices, batch)
-        return self._kept(key, steps.known(), lambda: steps.spread(place))
+        spread = self._kept(key, steps.known(), lambda: steps.spread(place))
+        return spread if device_type in kind.steps else hypot(spread, SPREAD)
 
     def _batches(self, job: Job, kind: _Kind) -> Batches:
         if not self._free or kind.range is None:
             return (job.batch,)
-        return kind.range.choices(CHOICES)
+        if not kind.range.live:
+            return kind.range.choices(CHOICES)
+        if not kind.noise:
+            return (kind.range.smallest,)
+        most = GROWTH * max(kind.batches.largest, kind.range.smallest)
+        return tuple(batch for batch in kind.range.choices(CHOICES) if batch <= most)
+
+    def allow(self, application: str, limits: BatchRange) -> None:
+        """Set the limits of an application's batches, from what its trainings say."""
+        if self._ranges.get(application) == limits:
+            return
+        self._ranges[application] = limits
+        if application in self._kinds:
+            self._kinds[application].range = limits
+            self._memo.clear()
 
     def _kind(self, job: Job) -> _Kind:
         name = job.application if job.application is not None else f"job {job.number}"
@@ -261,10 +326,29 @@ class Learner:
 
     def _steps(self, kind: _Kind, device_type: str) -> StepTimes:
         """Return the reports of the type; without any, those of the best known type."""
-        own = kind.steps.get(device_type)
-        if own is not None or not kind.steps:
-            return own or StepTimes()
-        return max(kind.steps.values(), key=lambda each: each.widest)
+        return kind.steps.get(self._base(kind, device_type)) or self._unseen(device_type)
+
+    def _base(self, kind: _Kind, device_type: str) -> str:
+        """Return the type whose reports tell of this one: itself, or the best known, or the first."""
+        if device_type in kind.steps:
+            return device_type
+        if kind.steps:
+            return max(kind.steps, key=lambda each: kind.steps[each].widest)
+        return next(iter(self._node_devices), device_type)
+
+    def _slower(self, kind: _Kind, device_type: str) -> float:
+        """Return s of a step on the type per s on the one whose reports tell of it."""
+        base = self._base(kind, device_type)
+        if base == device_type:
+            return 1.0
+        both = (each.steps for each in self._kinds.values() if {base, device_type} <= each.steps.keys())
+        return slower(device_type, base, (_alone(at[device_type], at[base]) for at in both))
+
+    def _unseen(self, device_type: str) -> StepTimes:
+        """Return what is believed of an application's steps on a type before any was reported."""
+        known = (each.steps[device_type] for each in self._kinds.values() if device_type in each.steps)
+        found = [unknowns for steps in known if (unknowns := steps.unknowns()) is not None]
+        return StepTimes(self._kept(("prior", device_type), len(found), lambda: prior_from(found)))
 
     def _kept(self, key: tuple[object, ...], state: object, make: Callable[[], T]) -> T:
         known = self._memo.get(key)
@@ -286,6 +370,12 @@ def _compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:
             for name, costs in every.items()
         )
     )
+
+
+def _alone(here: StepTimes, there: StepTimes) -> float:
+    """Return s of a step of one sample on one device here per s there."""
+    place = [PlacedSplit((1,), Split(1, 1, 0))]
+    return float(here.seconds(place, 1)[0] / there.seconds(place, 1)[0])
 
 
 def _hope(seconds: Array, devices: Sequence[int], widest: int) -> None:

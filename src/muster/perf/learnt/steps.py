@@ -1,9 +1,11 @@
-"""Step times on other devices: the fitted form of one application on one device type.
+"""Step times on other devices: the posterior of one application on one device type.
 
-Reports are averaged by setting. The form (`speed.fitted`) is refitted only while few settings are
-known, when a new one is off its prediction, or when a known one is no longer what it was fitted to: a
-first measurement may be wrong, and a machine may have become faster. Before the first report the prior
-answers.
+It is the fitted form (`speed.fitted`) with what measured settings have beyond it (`residue`). Before
+the first report it is the prior, which what other applications have shown has made (`priors`).
+
+Reports are averaged by setting. The form is refitted only while few settings are known, when a new one
+is off its prediction, or when a known one is no longer what it was fitted to: a first measurement may
+be wrong, and a machine may have become faster. The residue, which is cheap, follows every change.
 """
 
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ import numpy as np
 from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Array, Split
 from muster.perf.learnt.residue import Residue
-from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, fit_placed
+from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, Prior, fit_placed
 from muster.perf.speed.step_form import Arrays, Reference, StepSetting, Times, times
 
 FEW = 8
@@ -53,7 +55,9 @@ class PlacedSplit:
 class StepTimes:
     """Reports, and the form fitted to them."""
 
-    def __init__(self) -> None:
+    def __init__(self, prior: Prior = PRIOR) -> None:
+        """`prior`: the belief before the first report."""
+        self._prior = prior
         self._reports: dict[StepSetting, list[PlacedSample]] = {}
         self._fitted_to: dict[StepSetting, float] = {}
         """Logarithm of the s of each setting at the last fit."""
@@ -91,10 +95,10 @@ class StepTimes:
         self._stale = self._stale or _apart(mean, self._fitted_to.get(setting)) > SURPRISE
         self._moved_on = self._moved_on or _apart(mean, self._known.get(setting)) > MOVED
 
-    def known(self) -> tuple[int, int]:
-        """Return a version that changes with the fit and the widest report."""
+    def known(self) -> tuple[int, int, Prior]:
+        """Return a version that changes with the fit, the widest report and the prior."""
         self._refresh()
-        return self._version, self.widest
+        return self._version, self.widest, self._prior
 
     def _refresh(self) -> None:
         """Take in what has changed: the form if it is wrong, else only what it leaves."""
@@ -102,7 +106,7 @@ class StepTimes:
             return
         means = {setting: _mean(reports) for setting, reports in self._reports.items()}
         if self._stale:
-            fit = fit_placed(list(means.values()))
+            fit = fit_placed(list(means.values()), self._prior)
             self._fit = None if isinstance(fit, Unknown) else fit
             self._fitted_to = {setting: log(mean.seconds) for setting, mean in means.items()}
         self._known = {setting: log(mean.seconds) for setting, mean in means.items()}
@@ -117,23 +121,26 @@ class StepTimes:
         """Return s of a step at each place, before any report in units of a step of `prior_batch`
         samples on one device.
 
-        The form's value even where a step was measured: next to predictions, one measured number
-        of devices would be a dip, at which policies that add one device at a time stop.
+        Near a measured setting the form's value with that setting's residue: a measured number of
+        devices is then no dip among predictions, at which policies that add one at a time would stop.
         """
         self._refresh()
         settings = [place.setting for place in places]
-        further = np.array([place.split.further for place in places])
+        even = np.zeros(len(settings))
         if self._fit is None:
-            even = np.zeros(len(settings))
-            at = times(PRIOR.middles, Arrays.of(settings), Reference(1.0, prior_batch), even, even)
+            unit = Reference(1.0, prior_batch)
+            at, rest = times(self._prior.middles, Arrays.of(settings), unit, even, even), even
         else:
             at = _fitted(self._fit, settings)
-            if self._rest is not None:
-                return np.asarray(
-                    (np.exp(at.step) + further * np.exp(at.compute)) * np.exp(self._rest.at(settings)),
-                    dtype=np.float64,
-                )
-        return np.asarray(np.exp(at.step) + further * np.exp(at.compute), dtype=np.float64)
+            rest = even if self._rest is None else self._rest.at(settings)
+        further = np.array([place.split.further for place in places])
+        passes = np.exp(at.step) + further * np.exp(at.compute)
+        return np.asarray(passes * np.exp(rest), dtype=np.float64)
+
+    def unknowns(self) -> Array | None:
+        """Return the form's unknowns; None: too few settings to tell them from the prior's."""
+        self._refresh()
+        return self._fit.unknowns if self._fit is not None and len(self._reports) >= FEW else None
 
     def spread(self, place: PlacedSplit) -> float:
         """Return the standard deviation of the logarithm of a step there."""
@@ -190,7 +197,7 @@ def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
 
 def _fitted(fit: FittedSpeed, settings: Sequence[StepSetting]) -> Times:
     """Return the most probable times without intervals, which would double the cost."""
-    prior, columns = fit.columns.prior, fit.columns
+    columns = fit.columns
     factors = np.zeros((2, len(settings)))
     for i, setting in enumerate(settings):
         batch = columns.factors.get(("batch", setting.batch))
@@ -199,5 +206,4 @@ def _fitted(fit: FittedSpeed, settings: Sequence[StepSetting]) -> Times:
         placement = columns.factors.get(("placement", setting.shape))
         if placement is not None:
             factors[1, i] = columns.spread.placement * fit.found[placement]
-    unknowns = prior.middles + prior.deviations * fit.found[: len(prior.beliefs)]
-    return times(unknowns, Arrays.of(settings), fit.unit, factors[0], factors[1])
+    return times(fit.unknowns, Arrays.of(settings), fit.unit, factors[0], factors[1])

@@ -18,6 +18,15 @@ class ByType:
                 return table.rate(device_type, workers)
         return 0.0
 
+    def with_batch(self, device_type: str, workers: int, batch: int) -> "ByType":
+        """Return the same with another batch on this many devices of a type."""
+        return ByType(
+            tuple(
+                (name, table.with_batch(workers, batch) if name == device_type else table)
+                for name, table in self.tables
+            )
+        )
+
     def batch(self, device_type: str, workers: int) -> int | None:
         """Return the best batch there; None: the job's own."""
         for name, table in self.tables:

@@ -175,6 +175,12 @@ class FittedSpeed:
     """(m,): the most probable unknowns, in prior standard deviations."""
     covariance: Array
 
+    @property
+    def unknowns(self) -> Array:
+        """(9,): the most probable unknowns of the form, in its own units."""
+        prior = self.columns.prior
+        return np.asarray(prior.middles + prior.deviations * self.found[: len(prior.beliefs)])
+
     def seconds(self, setting: StepSetting) -> Estimate:
         """Predict one step there, with the 80 % interval of a measured step, s."""
         return self.all_seconds((setting,))[0]

@@ -63,7 +63,7 @@ class _Count(NamedTuple):
     round_trip: float
 
 
-class Hops:
+class HostConnections:
     """The connections to the hosts of other members, read after each step."""
 
     def __init__(self, hosts: Mapping[str, str], alike: int = 1) -> None:
@@ -105,12 +105,12 @@ class Hops:
         return found
 
 
-def hops_of(members: Sequence[Member], rank: int, *, ring: bool) -> Hops:
+def hops_of(members: Sequence[Member], rank: int, *, ring: bool) -> HostConnections:
     """Return the connections of a member to the others. In a ring one member of each host sends to
     another host, else all do."""
     here = host_of(members[rank])
     hosts = {host_of(member): member.task for member in reversed(members) if host_of(member) != here}
-    return Hops(hosts, 1 if ring else sum(host_of(member) == here for member in members))
+    return HostConnections(hosts, 1 if ring else sum(host_of(member) == here for member in members))
 
 
 def _passed(before: _Count | None, after: _Count) -> _Count:

@@ -5,7 +5,7 @@ highest number counts; a coordinator's order comes before what members choose by
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from muster.runtime.data.limits import BatchLimits
@@ -71,6 +71,9 @@ class Batching:
         self.last = BatchWish(batch=limits.own)
         """What was wished for last."""
         self.noise = NoiseScale()
+        """As all members know it, from the last ballots."""
+        self.found = NoiseScale()
+        """As this member has found it since: its next vote tells the others."""
         self.wish = BatchWish()
         """What this member wishes for: the coordinator's order, or its own choice."""
 
@@ -92,6 +95,7 @@ class Batching:
     def adopt(self, row: Vote | MemberStatus) -> None:
         """Adopt the noise that the first member knows."""
         self.noise = NoiseScale(row.signal, row.spread, int(row.measured))
+        self.found = replace(self.noise)
 
     def enter(self, row: MemberStatus) -> None:
         """Adopt all that a holder of the state knows."""
@@ -125,7 +129,7 @@ class Batching:
         return {**_numbers(self.wish), **self._measured()} if self.limits.free else {}
 
     def _measured(self) -> dict[str, float]:
-        noise = self.noise
+        noise = self.found
         return {"signal": noise.signal, "spread": noise.spread, "measured": noise.count}
 
     def value(self) -> list[Any]:
@@ -135,7 +139,8 @@ class Batching:
     def restore(self, value: Sequence[Any]) -> None:
         """Restore such a value. The orders of another coordinator begin anew."""
         batch, _, choice, *noise = value
-        self.last, self.noise = BatchWish(0, int(choice), int(batch)), NoiseScale(*noise)
+        self.last = BatchWish(0, int(choice), int(batch))
+        self.noise, self.found = NoiseScale(*noise), NoiseScale(*noise)
 
 
 def _numbers(wish: BatchWish) -> dict[str, float]:

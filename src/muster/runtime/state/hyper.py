@@ -47,20 +47,6 @@ def _scalers(state: TrainingState) -> list[tuple[str, GradScaler]]:
     return [(name, each) for name, each in state.kept.items() if isinstance(each, GradScaler)]
 
 
-def set_since(before: Packed, now: Packed) -> list[Packed]:
-    """Return by group the hyper-parameters that have changed."""
-    pairs = zip(before["groups"], now["groups"], strict=False)
-    return [{k: v for k, v in new.items() if old.get(k) != v} for old, new in pairs]
-
-
-def with_set(hyper: Packed, changed: list[Packed]) -> Packed:
-    """Return numbers with some hyper-parameters changed."""
-    groups = [dict(group) for group in hyper["groups"]]
-    for group, values in zip(groups, changed, strict=False):
-        group |= values
-    return {**hyper, "groups": groups}
-
-
 class HyperKeeper:
     """Hyper-parameters as a step began with them: a redone step runs the loop again, which may set
     them by hand.

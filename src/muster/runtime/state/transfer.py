@@ -22,7 +22,7 @@ from muster.runtime.comm.stream import receive_into, receive_json, send_json, se
 from muster.runtime.errors import BadTrainingError, BrokenGroupError, CannotJoinError
 from muster.runtime.members.peers import PeerServer, connect
 from muster.runtime.state.fixed import FixedSender, Stamp, receive_fixed, stamp
-from muster.runtime.state.hyper import hyper_of, set_hyper, set_since, with_set
+from muster.runtime.state.hyper import hyper_of, set_hyper
 from muster.runtime.state.rest import fixed_of, rest_of, set_rest
 from muster.runtime.state.state import Packed, TrainingState
 from muster.runtime.state.tree import UnsendableError, copied, receive_tree, send_tree
@@ -41,6 +41,8 @@ class _Recipient:
     """It has no tensor in this window yet: it gets at least one."""
     last: int | None = None
     """The window of its last parameter: it gets the rest as of the next step."""
+    served: bool = False
+    """It gets nothing more in this window, even if it opens again, since its step is redone."""
 
 
 class Donor:
@@ -63,11 +65,12 @@ class Donor:
         self._stamps: dict[str, dict[str, Stamp]] = {}
         """Joiner -> stamps of the fixed tensors it has."""
         self._settings: dict[int, Packed] = {}
-        """Hyper-parameters as of the last windows."""
+        """Hyper-parameters of the last updates, by the window before them."""
         self._at_once = False
         """All wait for joiners, so that this window's copy is good for all of them."""
-        self._rest: Any = None
-        """A copy of all that changes outside of updates, as of the last opening; None: not wanted."""
+        self._rest: tuple[Packed, Any] | None = None
+        """Hyper-parameters and a copy of all that changes outside of updates, as of the last opening;
+        None: not wanted."""
         self._closed = False
         self._rests: Any = None
         """The GPU event after which the state does not change."""
@@ -87,15 +90,12 @@ class Donor:
             self._window = self._last = window
             for each in self._joiners.values():
                 # Who has all tensors waits for the rest: not before the next step begins.
-                each.owed = each.window == window and each.last is None
+                each.owed = each.window == window and each.last is None and not each.served
             self._rest, self._at_once = None, whole
-            if self._joiners:
-                before = {at: each for at, each in self._settings.items() if window - at < KEPT}
-                self._settings = {**before, window: hyper_of(self._state)}
             due = any(j.last is not None and j.last < window for j in self._joiners.values())
             if whole or (due and not between):
                 # User code and the forward pass change it (BatchNorm), so copy it now.
-                self._rest = copied(rest_of(self._state, self._changed()))
+                self._rest = hyper_of(self._state), copied(rest_of(self._state, self._changed()))
             if self._joiners:
                 self._rests = _moment()  # after the copies, too
             self._change.notify_all()
@@ -112,7 +112,12 @@ class Donor:
     def shut(self) -> None:
         """Close the window before the state changes; wait for tensors being sent."""
         with self._change:
-            self._shutting = True
+            self._shutting, window = True, self._last
+            if self._joiners:
+                # Not as of the opening: a loop may set them before its update.
+                before = {at: each for at, each in self._settings.items() if window - at < KEPT}
+                self._settings = {**before, window: hyper_of(self._state)}
+                self._change.notify_all()
             self._change.wait_for(lambda: not (self._inside or self._is_owing()))
             self._window, self._shutting = None, False
             self._change.notify_all()
@@ -165,10 +170,10 @@ class Donor:
         while True:
             window = recipient.window
             self._await_window(recipient)
-            settings, rest = self._contents(recipient)
+            rest = self._due_rest(recipient)
             if rest is not None:
                 break
-            send_json(connection, {"window": window, "settings": settings})
+            send_json(connection, {"window": window})
             while sent < count and self._enter(recipient):
                 try:
                     described, tensors = self._state.tensors_of(sent)
@@ -178,22 +183,30 @@ class Donor:
                     sent += 1
                 finally:
                     self._leave(recipient, whole=sent == count)
-            self._end(recipient)
-            send_json(connection, {"end": window, "whole": sent == count})
-        send_json(connection, {"settings": settings})
-        send_tree(connection, rest, self._in_host)
+            settings = self._end(recipient)
+            send_json(connection, {"end": window, "whole": sent == count, "settings": settings})
+        send_json(connection, {"settings": rest[0]})
+        send_tree(connection, rest[1], self._in_host)
 
-    def _contents(self, recipient: _Recipient) -> tuple[Packed, Any]:
-        """Return the settings as of a window, and the rest if it is due."""
+    def _due_rest(self, recipient: _Recipient) -> tuple[Packed, Any] | None:
+        """Return the rest if it is due in this window."""
         with self._change:
             window, last = recipient.window, recipient.last
             due = last is not None and (last < window or self._at_once) and window == self._last
-            return self._settings[window], self._rest if due else None
+            return self._rest if due else None
 
-    def _end(self, recipient: _Recipient) -> None:
-        """Go on to the next window; if this one opens again, since its step is redone, owe nothing."""
+    def _end(self, recipient: _Recipient) -> Packed | None:
+        """Go on to the next window, once it is known what the update after this one depends on."""
         with self._change:
-            recipient.window += not self._at_once
+            if self._at_once:
+                return None  # all wait, and none updates
+            window, recipient.owed, recipient.served = recipient.window, False, True
+            self._change.notify_all()
+            self._change.wait_for(
+                lambda: window in self._settings or self._last > window or self._is_past(recipient)
+            )
+            recipient.window, recipient.served = window + 1, False
+            return self._settings.get(window)
 
     def _forget(self, joiner: str, recipient: _Recipient) -> None:
         """Forget a joiner, unless it has asked again; drop the copy made for it."""
@@ -281,9 +294,8 @@ class Joiner:
         """Parameter -> the window it came in."""
         self._first: int | None = None
         self._ended = -1
-        self._settings: dict[int, Packed] = {}
-        self._begun: Packed = hyper_of(state)
-        """This worker's own settings when the step began."""
+        self._settings: dict[int, Packed | None] = {}
+        """Of updates, by the window before them."""
         self._last: int | None = None
         """The window of the last parameter; the rest is as of the next step. None: some are missing."""
         self._rest: tuple[Packed, Any] | None = None
@@ -318,26 +330,13 @@ class Joiner:
             raise BadTrainingError(str(problem)) from problem  # there is no training to join yet
 
     def settle(self, window: int) -> None:
-        """At the beginning of a step, take over its hyper-parameters, and the rest if it is due.
-
-        Before the loop runs: it may multiply a rate, which must be the others' by then.
-        """
+        """At the beginning of a step, take over the rest if it is due."""
         with self._change:
             self._window = window
-            self._change.wait_for(lambda: self._has_settings(window) or self._has_failed())
-            self._check()
-            settings = None if self._complete is not None else self._settings.get(window)
-            self._settings = {at: each for at, each in self._settings.items() if at >= window}
-            due = self._last is not None and self._last < window and self._complete is None
-        if settings is not None:
-            set_hyper(self._state, settings)
-        self._begun = hyper_of(self._state)
-        if due:
-            self._take_over(window)
-
-    def _has_settings(self, window: int) -> bool:
-        """Whether the settings of a window have arrived, if any do; the rest comes with its own."""
-        return window in self._settings or self._knows(window) or self._rest is not None
+            due = self._last is not None and self._last < window
+            if not due or self._complete is not None:
+                return
+        self._take_over(window)
 
     def _take_over(self, window: int) -> None:
         with self._change:
@@ -356,9 +355,7 @@ class Joiner:
             self._check()
             settings = self._settings.get(update - 1)
             if settings is not None and self._complete is None:
-                # As the step began there; what the loop has set since, it has set on all workers.
-                mine = set_since(self._begun, hyper_of(self._state))
-                set_hyper(self._state, with_set(settings, mine))
+                set_hyper(self._state, settings)
 
     def before_update(self, update: int) -> list[int]:
         """Return the parameters to skip in this update: missing, or sent with it applied."""
@@ -438,17 +435,17 @@ class Joiner:
                 raise CannotJoinError(frame["refused"])
             if "window" in frame:
                 window = int(frame["window"])
-                with self._change:
-                    self._settings[window] = frame["settings"]
-                    self._change.notify_all()
             elif "parameter" in frame:
                 for tensor in self._state.room_for(frame):
                     receive_into(self._connection, tensor)
                 with self._change:
                     self._came[int(frame["parameter"])] = window
+                    self._change.notify_all()
             elif "end" in frame:
                 with self._change:
                     self._ended = int(frame["end"])
+                    self._settings[self._ended] = frame["settings"]
+                    self._settings.pop(self._ended - KEPT, None)
                     self._last = self._ended if frame["whole"] else None
                     self._change.notify_all()
             else:

@@ -7,11 +7,10 @@ up to twice the largest measured are compared: a few steps at a new one tell whe
 """
 
 from collections import deque
-from collections.abc import Mapping
 from statistics import median
 
 from muster.runtime.data.limits import BatchLimits
-from muster.split.goodput import gain
+from muster.split.goodput import gain, seconds_at
 
 SKIPPED = 2
 """Steps after a change that are not timed: samples were loaded ahead for another batch."""
@@ -76,21 +75,3 @@ class BatchChoice:
             found.add(round(batch))
             batch *= FINER
         return sorted(found | {max(most, self._limits.own)})
-
-
-def seconds_at(known: Mapping[int, float], batch: int) -> float:
-    """Return s of a step: as measured, between two measured ones in proportion.
-
-    Beyond the largest, by the slope of the last two, or none if there is only one: a hope that a few
-    steps will check.
-    """
-    sizes = sorted(known)
-    above = next((i for i, size in enumerate(sizes) if size >= batch), len(sizes) - 1)
-    high = sizes[above]
-    if high == batch or len(sizes) == 1:
-        return known[high]
-    low = sizes[max(0, above - 1)] if above else sizes[0]
-    if low == high:  # below the smallest that was measured: it costs no more than that one
-        return known[high]
-    slope = max(0.0, (known[high] - known[low]) / (high - low))
-    return known[high] + slope * (batch - high)

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from muster.runtime.comm.hops import Hops, hops_of
+from muster.runtime.comm.hops import HostConnections, hops_of
 from muster.runtime.data.feed import Drawn, Feed, StepPart
 from muster.runtime.data.fingerprint import TOLERANCE
 from muster.runtime.data.samples import Position
@@ -89,7 +89,7 @@ class StepEngine(Membership):
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
-        self._hops: tuple[int, Hops] | None = None
+        self._hops: tuple[int, HostConnections] | None = None
         """Formation and its connections to other hosts."""
         self.part = StepPart(0, 0, feed.batch)
         self.timing = StepTiming()
@@ -263,7 +263,7 @@ class StepEngine(Membership):
             return
         self.batching.adopt(self._votes[first])
         if self.probe.active and not self.sums and first == crew.rank:
-            self.probe.conclude(self.batching.noise, self._votes, self.buckets.gradients())
+            self.probe.conclude(self.batching.found, self._votes, self.buckets.gradients())
 
     def _check_turns(self, crew: Crew) -> None:
         """Raise if members are at different sums: what was summed is no gradient."""

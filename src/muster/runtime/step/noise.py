@@ -53,8 +53,8 @@ class NoiseProbe:
 
     def join_parts(self, total: int) -> None:
         """Add the gradient of the first rows to that of the others, and compare them."""
-        first = sum(float(square(grad)) for _, grad in self._part)
-        rest = sum(float(square(p.grad)) for p, _ in self._part if p.grad is not None)
+        first = squares(grad for _, grad in self._part)
+        rest = squares(p.grad for p, _ in self._part if p.grad is not None)
         for parameter, grad in self._part:
             parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
         # As if two workers had taken them: see `conclude`.
@@ -68,7 +68,7 @@ class NoiseProbe:
 
     def own(self) -> float:
         """Return the squared norm of this worker's part of the sum; 0: not measured."""
-        return float(sum(float(each) for each in self._squares))
+        return added(self._squares)
 
     def conclude(self, noise: NoiseScale, votes: Sequence[Vote], summed: Iterable[Tensor]) -> None:
         """Add what this step shows, given all workers' votes and the summed gradients."""
@@ -82,7 +82,7 @@ class NoiseProbe:
             few = total / len(workers)
         else:
             return
-        whole = sum(float(square(each)) for each in summed)
+        whole = squares(summed)
         if isfinite(small) and isfinite(whole) and few < total:
             noise.add(small, few, whole, total)
 
@@ -93,3 +93,15 @@ def square(tensor: Tensor) -> Tensor:
     kind = torch.float32 if tensor.dtype in HALF else None
     norm: Tensor = torch.linalg.vector_norm(values, dtype=kind)
     return norm.square()
+
+
+def squares(tensors: Iterable[Tensor]) -> float:
+    """Return the squared norm of all of them together."""
+    return added([square(each) for each in tensors])
+
+
+def added(numbers: Sequence[Tensor]) -> float:
+    """Return a sum, read from the device once."""
+    if len({each.device for each in numbers}) == 1:
+        return float(torch.stack([each.double() for each in numbers]).sum())
+    return sum(float(each) for each in numbers)

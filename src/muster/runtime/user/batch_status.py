@@ -21,6 +21,11 @@ class BatchStatus:
         return self._feed.batch if self._feed else 0
 
     @property
+    def seen(self) -> int:
+        """Samples that the training has seen, over all workers and epochs."""
+        return self._position.seen
+
+    @property
     def noise(self) -> float | None:
         """The gradient's noise scale in samples, measured if the batch is free; None: unknown."""
         return self._engine.batching.noise.samples if self._engine else None

@@ -148,9 +148,9 @@ class OncePerStep:
 def _check_keepable(name: str, thing: Any) -> None:
     if not (hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")):
         raise BadTrainingError(
-            f"keep({name}=...): a {type(thing).__name__} has no state_dict() and load_state_dict() for a "
-            "new worker to get: write both, or keep what it holds (a module, an optimiser); what has no "
-            "state, as a writer of logs, is opened under `if ctx.primary`"
+            f"keep({name}=...): a {type(thing).__name__} has no state_dict() and load_state_dict() for "
+            "a new worker to get: write both, or keep what it holds (a module, an optimiser); what has "
+            "no state, as a writer of logs, is opened under `if ctx.primary`"
         )
     if isinstance(thing, LRScheduler):
         return

@@ -183,6 +183,31 @@ def test_how_long_a_silent_program_still_runs_is_unknown(beliefs: Beliefs) -> No
     assert beliefs.finish(1, seen(plain), 600.0) is None
 
 
+def test_a_declared_duration_is_believed_until_enough_like_programs_have_ended(
+    beliefs: Beliefs,
+) -> None:
+    def plain(number: int) -> Job:
+        return job(f"p{number}", 2, command=("make", "all"), duration=600.0, number=number)
+
+    for number in range(1, 4):
+        assert isclose(seconds(beliefs, plain(9), 2), 600.0)
+        beliefs.holds(plain(number), _held(2), 0.0)
+        beliefs.ended(plain(number), 300.0, succeeded=True)
+    assert isclose(seconds(beliefs, plain(9), 2), 300.0, rel_tol=0.05)
+
+
+def test_a_training_of_unknown_length_takes_as_long_as_its_user_says(beliefs: Beliefs) -> None:
+    # A stream: it reports steps, but nobody knows how many there are.
+    crew = Crew(beliefs, train("a", duration=600.0))
+    crew.start((1,))
+    crew.capture()
+    crew.train(200, 1.0)
+    assert isclose(seconds(beliefs, crew.job, 1), 400.0, rel_tol=0.1)
+    finish = beliefs.finish(1, seen(crew.job), crew.now)
+    assert finish is not None
+    assert isclose(finish - crew.now, 400.0, rel_tol=0.1)
+
+
 def test_a_program_beyond_its_duration_ends_at_an_unknown_time(beliefs: Beliefs) -> None:
     plain = job("a", 2, command=("make", "all"), duration=600.0, number=1)
     beliefs.holds(plain, _held(2), 0.0)
