@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from muster.daemon.learn.beliefs import UNKNOWN
 from muster.model.job import Job
 from muster.model.outlook import Outlook
-from muster.perf.learnt.changes import Change
+from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import StepReport
 from muster.sim.learnt import Learnt
@@ -39,7 +39,7 @@ class Heard:
         """Take in a report of a job that has done this much work."""
         self._learnt.watch(self._told(job, crew), crew, shown, done)
 
-    def paused(self, job: Job, change: Change, seconds: float) -> None:
+    def paused(self, job: Job, change: ChangeKind, seconds: float) -> None:
         """Take in what a change has cost."""
         self._learnt.paused(job, change, seconds)
 

@@ -14,7 +14,7 @@ from muster.runtime.user.session import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchPart:
     """What a worker has of one of the loader's batches."""
 
     rows: int
@@ -32,7 +32,7 @@ class FitLoader:
         self._update = update
         self._steps: Iterator[Any] = iter(())
         self._next: Any = None
-        self.part = Part(0, 0)
+        self.part = BatchPart(0, 0)
         """Of the batch that was yielded last."""
 
     def begin(self) -> None:
@@ -78,11 +78,11 @@ class FitLoader:
         found.close()  # type: ignore[attr-defined]
 
 
-def parts_of(first: int, share: int, total: int, size: int) -> list[Part]:
+def parts_of(first: int, share: int, total: int, size: int) -> list[BatchPart]:
     """Return what a share of a step has of its batches: `share` samples from `first` on of `total`."""
     found = []
     for begin in range(0, total, size):
         end = min(begin + size, total)
         rows = min(end, first + share) - max(begin, first)
-        found.append(Part(max(0, rows) if share else 0, end - begin))
+        found.append(BatchPart(max(0, rows) if share else 0, end - begin))
     return found

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook
-from muster.perf.learnt.changes import Change
+from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import StepReport
 from muster.sim.truth import Truth
@@ -17,7 +17,7 @@ class OutlookSource(Protocol):
         """Learn from a report of a running job with `done` work done."""
         ...
 
-    def paused(self, job: Job, change: Change, seconds: float) -> None:
+    def paused(self, job: Job, change: ChangeKind, seconds: float) -> None:
         """Learn the s without progress that a change has cost a job."""
         ...
 
@@ -36,7 +36,7 @@ class Oracle:
     def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
         """Nothing to learn."""
 
-    def paused(self, job: Job, change: Change, seconds: float) -> None:
+    def paused(self, job: Job, change: ChangeKind, seconds: float) -> None:
         """Nothing to learn."""
 
     def ended(self, job: Job, work: float) -> None:

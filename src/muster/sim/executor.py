@@ -11,7 +11,7 @@ from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resiz
 from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.model.view import JobState
-from muster.perf.learnt.changes import Change
+from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import held_on
 from muster.place.neighbourhood import Neighbourhood
 from muster.sim.disturbance import UNDISTURBED, Disturbance
@@ -222,7 +222,7 @@ class VirtualExecutor:
         life.advance(now)
         if decision.kind is Kind.START:
             self._settle(life, decision, now + _of(self._pauses.start, life.job))
-            life.changed = Change.START
+            life.changed = ChangeKind.START
             self._said.append(Started(number, generation, now))
         elif decision.kind is Kind.PREEMPT:
             life.preemptions += 1
@@ -236,7 +236,7 @@ class VirtualExecutor:
             else:
                 life.resizes += 1
                 resumes = now + _of(self._pauses.resize, life.job)
-                life.changed = Change.RESIZE
+                life.changed = ChangeKind.RESIZE
             self._settle(life, decision, resumes)
             self._said.append(Resized(number, generation, now))
         else:

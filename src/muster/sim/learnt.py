@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.perf.learnt.batches import BatchRange
-from muster.perf.learnt.changes import Change
+from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
 from muster.sim.losses import SeenLosses
@@ -30,7 +30,7 @@ class Learnt:
         """Learn from a report of a running job with `done` work done."""
         self._learner.watch(job, crew, shown, done)
 
-    def paused(self, job: Job, change: Change, seconds: float) -> None:
+    def paused(self, job: Job, change: ChangeKind, seconds: float) -> None:
         """Learn the s without progress that a change has cost a job."""
         self._learner.paused(job, change, seconds)
 

@@ -5,7 +5,7 @@ from math import inf
 
 from muster.model.job import Job
 from muster.model.placement import Placement
-from muster.perf.learnt.changes import Change
+from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import Held
 from muster.sim.truth import JobPace, Truth
 
@@ -52,7 +52,7 @@ class Life:
     """When it last stopped."""
     since: float = 0.0
     """When it got its current devices."""
-    changed: Change | None = None
+    changed: ChangeKind | None = None
     """What gave it its current crew, until it has told what that cost."""
     shows: int = 0
     """Reports so far: each has its own error."""

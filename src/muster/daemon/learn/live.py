@@ -9,7 +9,7 @@ from muster.daemon.learn.notes import PROGRESS, Kin
 from muster.daemon.learn.progress import Track, TrackState
 from muster.daemon.learn.window import Window
 from muster.model.job import Job
-from muster.perf.learnt.changes import Change
+from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import Held
 from muster.store.batch import Note
 
@@ -43,14 +43,14 @@ class LiveJob:
     """What the rest depends on, and the job as the learner knows it."""
     watch: LossWatch = field(default_factory=LossWatch)
 
-    def took(self, formation: int, now: float) -> tuple[Change, float] | None:
+    def took(self, formation: int, now: float) -> tuple[ChangeKind, float] | None:
         """Return what led to the formation whose first step is reported now, and its s without
         progress; None: a loss, or unknown."""
         if self.starting is not None:
             began, self.starting = self.starting, None
-            return Change.START, max(0.0, now - began)
+            return ChangeKind.START, max(0.0, now - began)
         pause = self.track.planned_pause(formation)
-        return None if pause is None else (Change.RESIZE, pause)
+        return None if pause is None else (ChangeKind.RESIZE, pause)
 
     def state(self) -> LiveState:
         """Return what survives a restart; a measurement in progress does not."""

@@ -7,7 +7,7 @@ from muster.perf.estimate import BadMeasurementError
 from muster.perf.history.hops import HopSeen
 from muster.perf.history.links import Carried
 from muster.perf.history.neighbours import Encounter, Rival
-from muster.perf.learnt.changes import Change
+from muster.perf.learnt.changes import ChangeKind
 from muster.perf.wires import LinkClass, Wire
 from muster.store.batch import Note
 
@@ -66,7 +66,7 @@ class ChangeNote(msgspec.Struct, frozen=True, tag="change"):
     """What a change of a job's tasks has cost."""
 
     kin: Kin
-    change: Change
+    change: ChangeKind
     seconds: float
 
 

@@ -14,7 +14,7 @@ LEAST = 1e-3
 """s: a pause shorter than this costs nothing that could be measured."""
 
 
-class Change(Enum):
+class ChangeKind(Enum):
     """What was done to a job."""
 
     RESIZE = "resize"
@@ -24,14 +24,14 @@ class Change(Enum):
 
 
 @dataclass(slots=True)
-class Changes:
+class ChangeCosts:
     """Mean costs by job and by application, s."""
 
-    _of: dict[tuple[str | int, Change], float] = field(default_factory=dict)
+    _of: dict[tuple[str | int, ChangeKind], float] = field(default_factory=dict)
     version: int = 0
     """Grows with every measurement."""
 
-    def add(self, job: int, application: str, change: Change, seconds: float) -> None:
+    def add(self, job: int, application: str, change: ChangeKind, seconds: float) -> None:
         """Take in the s without progress of one change."""
         if not (isfinite(seconds) and seconds >= 0):
             return
@@ -42,12 +42,12 @@ class Changes:
             mean = cost if before is None else WEIGHT * cost + (1 - WEIGHT) * log(before)
             self._of[who, change] = exp(mean)
 
-    def cost(self, job: int, application: str, change: Change) -> float | None:
+    def cost(self, job: int, application: str, change: ChangeKind) -> float | None:
         """Return the expected s without progress; None: nothing was measured."""
         own = self._of.get((job, change)) if job else None
         return self._of.get((application, change)) if own is None else own
 
     def forget(self, job: int) -> None:
         """Drop a job; its application keeps what it has shown."""
-        for change in Change:
+        for change in ChangeKind:
             self._of.pop((job, change), None)

@@ -21,7 +21,7 @@ import numpy as np
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.batches import Array, BatchRange, MeasuredBatches, Split, gain
-from muster.perf.learnt.changes import Change, Changes
+from muster.perf.learnt.changes import ChangeCosts, ChangeKind
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed
@@ -107,7 +107,7 @@ class Learner:
         """All ended jobs, in s on one device."""
         self._own: dict[int, tuple[Held, float]] = {}
         """Where each live job reported from last, and its mean step there."""
-        self._changes = Changes()
+        self._changes = ChangeCosts()
         self._memo: dict[tuple[object, ...], tuple[object, Any]] = {}
         """Answers with the state they were computed from: valid while it is the same."""
 
@@ -138,7 +138,7 @@ class Learner:
         else:
             self._own[job.number] = held, report.step
 
-    def paused(self, job: Job, change: Change, seconds: float) -> None:
+    def paused(self, job: Job, change: ChangeKind, seconds: float) -> None:
         """Take in the s without progress that a change has cost a job."""
         self._changes.add(job.number, self._kind(job).name, change, seconds)
 
@@ -164,7 +164,7 @@ class Learner:
         end, left = self._left(job, kind, costs, done, ahead)
         speed = self._speed(job, kind, stretch(done), stretch(end))
         spread = hypot(left.spread, self._spread(job, kind, first))
-        resize, start = (self._changes.cost(job.number, kind.name, each) for each in Change)
+        resize, start = (self._changes.cost(job.number, kind.name, each) for each in ChangeKind)
         here, steady = self._here(job, kind, held, speed), self._steadied(job, kind, held, speed, end)
         return Outlook(left.middle, steady, spread, here, resize, start)
 
