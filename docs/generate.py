@@ -118,9 +118,9 @@ def session() -> str:
     Read, not imported: the pages are generated without torch.
     """
     folder = Path(__file__).parents[1] / "src/muster/runtime/user"
-    files = [folder / "session.py", folder / "batch_status.py"]
+    files = [folder / name for name in ("session.py", "status.py", "batch_status.py")]
     trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
-    parts = ("Session", "BatchStatus")
+    parts = ("Session", "StepStatus", "BatchStatus")
     nodes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
     found = [each for node in nodes if node.name in parts for each in node.body]
     members = [node for node in found if isinstance(node, ast.FunctionDef)]
