@@ -5,7 +5,6 @@ So (1) no update is queued before the sums are known to be complete, (2) a watch
 soon as a member is gone, (3) communicators are connected when a formation is built.
 """
 
-import atexit
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
+from muster.runtime.comm.awaited import start_awaited
 from muster.runtime.comm.group import GlooGroup, Work
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.watch import Watch
@@ -34,7 +34,6 @@ _OURS = {
     "TORCH_NCCL_ENABLE_MONITORING": "0",
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
 }
-_aborts: list[threading.Thread] = []
 
 
 class Nccl(Ring):
@@ -148,20 +147,11 @@ class Nccl(Ring):
             self._why = self._why or why
             pg, self._pg = self._pg, None
             if pg is not None:
-                self._aborting = threading.Thread(target=pg.abort, name="muster-abort", daemon=True)
-                self._aborting.start()
-                _aborts.append(self._aborting)
+                self._aborting = start_awaited(pg.abort, "muster-abort")
         self._group.close()
         self._watch.close()
         if self._aborting is not None:
             self._aborting.join(ABORTED)
-
-
-@atexit.register
-def _finish_aborts() -> None:
-    """Let aborts end before the driver does: it ends the process for them."""
-    for aborting in _aborts:
-        aborting.join(ABORTED)
 
 
 def _within(seconds: float, act: Callable[[], None]) -> None:
@@ -176,7 +166,7 @@ def _within(seconds: float, act: Callable[[], None]) -> None:
             problems.append(problem)
         done.set()
 
-    threading.Thread(target=run, name="muster-nccl", daemon=True).start()
+    start_awaited(run, "muster-nccl")
     if not done.wait(seconds):
         raise BrokenGroupError(f"NCCL did not connect within {seconds:g} s")
     for problem in problems:

@@ -5,10 +5,12 @@ import re
 import threading
 import zlib
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from muster.runtime.comm.awaited import start_awaited
 from muster.runtime.comm.base import Alone, Communicator
 from muster.runtime.comm.choose import SyncChoice, choose, make, shards
 from muster.runtime.comm.group import GlooGroup
@@ -154,8 +156,7 @@ class Pending:
                 return
             self._seen = plan.formation
         if any(member.task == self._builder.settings.task for member in plan.members):
-            build = threading.Thread(target=self._build, args=(plan,), name="muster-build", daemon=True)
-            build.start()
+            start_awaited(partial(self._build, plan), "muster-build")
         else:
             self._put(plan, None)  # we leave: nothing to build
 

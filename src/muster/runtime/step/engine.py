@@ -11,7 +11,6 @@ A step has one or more *phases*, each of some sums and the update that uses them
 redone step skips the phases that were applied, so that nothing is applied twice.
 """
 
-import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from muster.runtime.comm.awaited import start_awaited
 from muster.runtime.comm.hops import HostConnections, hops_of
 from muster.runtime.data.feed import Drawn, Feed, StepPart
 from muster.runtime.data.fingerprint import TOLERANCE
@@ -437,7 +437,7 @@ class StepEngine(Membership):
         self._report(crew, mine, losses)
         if self._before is not None:
             # All have entered this formation: nobody waits in the previous one. Closing takes 10 ms.
-            threading.Thread(target=self._before.close, name="muster-close", daemon=True).start()
+            start_awaited(self._before.close, "muster-close")
             self._before = None
             self._stores.forget(crew.formation)
             self._meeting.stand(CurrentPlans(crew.plan))
