@@ -6,7 +6,7 @@ from tests.docs.page import PageError, blocks, script
 from tests.docs.reader import ROOT, a_reader
 
 SLOW = {f"docs/{page}.md" for page in ("tutorial/elastic-job", "how-to/elastic-training")}
-SLOW |= {f"docs/{page}.md" for page in ("how-to/policies", "how-to/pools")}
+SLOW |= {f"docs/{page}.md" for page in ("how-to/policies", "how-to/pools", "how-to/ddp")}
 """Minutes of training and simulation: `make docs-test`."""
 PAGES = ["README.md"] + [
     str(path.relative_to(ROOT))

@@ -65,6 +65,7 @@ def replay(make: Make, disk: Path, seed: int, operations: int) -> None:
     assert daemon.stop() == 0
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_in_an_hour_of_random_operations(make: Make, disk: Path) -> None:
     replay(make, disk, seed=1, operations=12)
 

@@ -52,6 +52,7 @@ def open_gate(daemon: Daemon, epoch: int) -> None:
     (daemon.work("curve") / f"go-{epoch}").touch()
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_training_that_ends_by_its_loss_shrinks(make: Make) -> None:
     daemon = make(devices=1)
     daemon.start()

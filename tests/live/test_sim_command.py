@@ -59,6 +59,7 @@ def compared(out: Path) -> object:
     return json.loads((out / "comparison.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_after_ctrl_c_the_same_command_does_the_rest(tmp_path: Path, uninterrupted: Path) -> None:
     out = tmp_path / "out"
     process = midway(out)

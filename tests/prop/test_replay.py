@@ -21,7 +21,7 @@ from support.judge.fair import max_min
 from support.judge.replay import replay
 from tests.builders import LINKS, node_set
 
-EVERY = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+EVERY = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 MB = 10**6
 
 edges, streams = 5, 6

@@ -344,6 +344,7 @@ print(f"final loss {ctx.loss:.4f} after {ctx.step}")
 """
 
 
+@pytest.mark.slow
 def test_a_sweep_in_one_folder_does_not_mix(tmp_path: Path) -> None:
     """Two command lines of one script, as in the issue: the second must not get the first's weights."""
     (tmp_path / "sweep.py").write_text(SCRIPT)

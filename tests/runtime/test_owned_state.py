@@ -78,7 +78,9 @@ def test_kills_at_random_points(sync: str, servers: int, kills: int, tmp_path: P
     assert outcome.history.lost == dict.fromkeys(killed, "signal 9")
 
 
-@pytest.mark.parametrize(("before", "saves"), [(2, False), (4, True)])
+@pytest.mark.parametrize(
+    ("before", "saves"), [(2, False), pytest.param(4, True, marks=pytest.mark.slow)]
+)
 def test_a_kill_while_members_change(before: int, saves: bool, tmp_path: Path) -> None:
     """A leaver and the killed one may be owner and mirror: only then a checkpoint is needed."""
     rng, saved = random.Random(before), ("--checkpoint", str(tmp_path / "saved"))

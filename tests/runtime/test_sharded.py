@@ -97,6 +97,7 @@ def test_a_step_that_others_have_counted_is_counted_by_all(tmp_path: Path) -> No
     assert done == list(range(1, 10))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_loaded_by_any_number_of_workers(tmp_path: Path) -> None:
     saved = tmp_path / "saved"
     resumed = {"MUSTER_RESUME_FROM": str(saved)}  # of another command line

@@ -83,7 +83,7 @@ class JobRecord:
     """The 80 % interval of the predicted finish."""
     until: str = ""
     """What ends it, if that is its loss: "loss < 0.1", "converged 0.5% for 3 epochs"."""
-    epochs: tuple[float, float, float] | None = None
+    epochs: tuple[float, ...] | None = None
     """Of the whole training, predicted from its losses: mean, and ends of the 80 % interval."""
     noticed: str = ""
     """What stands out in its losses, or why they predict nothing."""

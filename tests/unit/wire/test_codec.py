@@ -34,6 +34,7 @@ COUNTS, QUANTITIES = st.integers(0, MOST), st.floats(0, MOST)
 FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     int: COUNTS,
     float: QUANTITIES,
+    float | None: st.none() | QUANTITIES,
     Loss: st.floats(),
     dict[str, Any]: SHAPES,
     tuple[int, ...]: st.lists(COUNTS, max_size=3).map(tuple),
