@@ -60,7 +60,7 @@ class Followed:
     work: Workload
     by_loss: bool
     number: int
-    told: list[tuple[int, tuple[float, float, float]]] = field(default_factory=list)
+    told: list[tuple[int, tuple[float, ...]]] = field(default_factory=list)
     """Epoch, and the predicted epochs of the whole: mean, low, high."""
     first: float | None = None
     """When it was first seen to train."""
@@ -80,7 +80,7 @@ class Followed:
         assert self.last is not None and self.last.epoch is not None
         return self.last.epoch + 1
 
-    def at(self, share: float) -> tuple[float, float, float] | None:
+    def at(self, share: float) -> tuple[float, ...] | None:
         """The last prediction before this share of its epochs was done."""
         known = [total for epoch, total in self.told if epoch <= share * self.epochs]
         return known[-1] if known else None

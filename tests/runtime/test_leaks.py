@@ -44,7 +44,7 @@ def measure_at_rest(job: Job, pid: int) -> Use:
     )
 
 
-@pytest.mark.parametrize("changes", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("changes", [20, pytest.param(100, marks=pytest.mark.slow)])
 def test_resizes_leak_nothing(tmp_path: Path, changes: int) -> None:
     with Job(tmp_path, *ENDLESS, workers=2) as job:
         job.ahead(3)
