@@ -71,6 +71,7 @@ def test_a_killed_worker_is_replaced_while_the_others_train_on(make: Make) -> No
     assert daemon.record("robbed").losses == 1
 
 
+@pytest.mark.slow
 def test_a_replacement_has_one_name_everywhere(make: Make) -> None:
     daemon: Daemon = make(devices=2)
     daemon.start()

@@ -73,6 +73,7 @@ def test_after_ctrl_c_the_same_command_does_the_rest(tmp_path: Path, uninterrupt
     assert_the_rest_is_done(out, done, uninterrupted)
 
 
+@pytest.mark.slow
 def test_after_a_kill_the_same_command_does_the_rest(tmp_path: Path, uninterrupted: Path) -> None:
     out = tmp_path / "out"
     process = midway(out)

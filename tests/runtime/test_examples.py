@@ -92,6 +92,7 @@ def test_the_programs_of_the_comparison_run(alone: Callable[..., str]) -> None:
     assert 0 < float(loop) < log(4)
 
 
+@pytest.mark.slow
 def test_the_ddp_program_runs_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "saved.pt"
 
