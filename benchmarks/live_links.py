@@ -28,7 +28,7 @@ PAYLOAD = 0.956
 """TCP payload over the bytes that a token bucket counts, see support/cases.py."""
 OF_TRUE, OVER_BLIND = 0.95, 1.5
 """Targets: throughput over that with true links in the file, and over that without learning."""
-TRAIN = Path(__file__).parent / "support" / "links_train.py"
+TRAIN = Path(__file__).parent / "support" / "shaped_train.py"
 LONG = 300.0
 """s that a training may take."""
 

@@ -34,7 +34,9 @@ from support.netns import NoNetworkError, check, sweep
 
 OF_BEST, CYCLE_RATIO = 0.95, 2.0
 DEVICES, JOBS = 4_096, 1_000
-TRAIN = Path(__file__).parent / "support" / "plan_train.py"
+TRAIN = Path(__file__).parent / "support" / "shaped_train.py"
+SAMPLES = 48
+"""Of a step."""
 LATENCY = "100us"
 PAYLOAD = 0.956
 """TCP payload over the bytes that a token bucket counts, see support/cases.py."""
@@ -187,6 +189,7 @@ def _run_all(
             words = [sys.executable, str(TRAIN), "--figure", str(figure)]
             words += ["--steps", str(steps), "--skip", str(skip)]
             words += ["--width", str(case.width), "--pace", str(case.pace)]
+            words += ["--samples", str(SAMPLES)]
             job = made.daemon.submit(*words, name=run.name, sync=run.sync, **_asks(case, run))
             text, until = "", time.monotonic() + LONG
             while made.daemon.record(run.name).ended is None and time.monotonic() < until:
@@ -196,7 +199,7 @@ def _run_all(
             ended = job.wait(1)
             assert ended.status == "succeeded", made.daemon.muster("logs", run.name).stdout
             seconds[run.name] = float(figure.read_text(encoding="utf-8"))
-            yield run.name, f"{seconds[run.name]:.3f}", f"{48 / seconds[run.name]:.1f}", text
+            yield run.name, f"{seconds[run.name]:.3f}", f"{SAMPLES / seconds[run.name]:.1f}", text
 
 
 def _asks(case: Case, run: Forced) -> dict[str, object]:

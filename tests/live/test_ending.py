@@ -37,7 +37,7 @@ def submit(daemon: Daemon, losses: Sequence[float], *words: str, **fields: objec
 
 
 def at_gate(daemon: Daemon, epoch: int, before: JobRecord | None = None) -> JobRecord:
-    """The job at a gate, once it is predicted there, or anew since it was looked at before."""
+    """The job at a gate, once a prediction is there that was not seen before."""
 
     def known() -> JobRecord | None:
         record = daemon.record("curve")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 NAMES = ("gpu1", "gpu2", "gpu3")
 FAST, SLOW = 200.0, 20.0
 """Mbit/s of links, and of the first host's."""
-TRAIN = Path(next(iter(support.__path__))) / "links_train.py"
+TRAIN = Path(next(iter(support.__path__))) / "shaped_train.py"
 CLAIMS = """
 rules:
 - match: {name: "gpu*"}

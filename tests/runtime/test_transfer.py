@@ -174,6 +174,19 @@ def wait_sent(joiner: Joiner) -> None:
         assert joiner._change.wait_for(lambda: len(joiner._came) == count, LONG)
 
 
+def sent_all(mine: TrainingState, theirs: TrainingState, peers: PeerServer) -> tuple[Donor, Joiner]:
+    """A donor in the window in which its joiner has got all trained parameters."""
+    donor = Donor(mine)
+    donor.listen(peers)
+    donor.open(0)
+    joiner = join(theirs, peers)
+    donor.await_joiners(1, LONG)
+    donor.shut()
+    donor.open(1)
+    wait_sent(joiner)
+    return donor, joiner
+
+
 def in_time(act: Callable[[], None]) -> bool:
     """Whether an act that a fault would block for good comes back."""
     thread = threading.Thread(target=act, daemon=True)
@@ -183,15 +196,7 @@ def in_time(act: Callable[[], None]) -> bool:
 
 
 def test_a_step_is_redone_when_a_joiner_has_all_of_its_window(peers: PeerServer) -> None:
-    mine, theirs = make_state(0), make_state(1)
-    donor = Donor(mine)
-    donor.listen(peers)
-    donor.open(0)
-    joiner = join(theirs, peers)
-    donor.await_joiners(1, LONG)
-    donor.shut()
-    donor.open(1)
-    wait_sent(joiner)
+    donor, joiner = sent_all(make_state(0), make_state(1), peers)
     donor.open(1)  # somebody died: the step begins again, and its window with it
     assert in_time(donor.shut)
     joiner.learn(2)
@@ -204,15 +209,7 @@ def test_a_step_is_redone_when_a_joiner_has_all_of_its_window(peers: PeerServer)
 
 def test_a_step_has_two_updates_when_a_joiner_has_all_parameters(peers: PeerServer) -> None:
     """Between the two of a GAN it gets nothing: the rest is sent when the next step begins."""
-    mine, theirs = make_state(0), make_state(1)
-    donor = Donor(mine)
-    donor.listen(peers)
-    donor.open(0)
-    joiner = join(theirs, peers)
-    donor.await_joiners(1, LONG)
-    donor.shut()
-    donor.open(1)
-    wait_sent(joiner)
+    donor, joiner = sent_all(make_state(0), make_state(1), peers)
     donor.shut()
     joiner.learn(2)
     donor.open(2, between=True)
@@ -228,14 +225,7 @@ def test_a_step_has_two_updates_when_a_joiner_has_all_parameters(peers: PeerServ
 def test_a_joiner_asks_again(peers: PeerServer) -> None:
     """Its old connection, of which the donor knows nothing yet, is not taken for the new one."""
     mine, theirs = make_state(0), make_state(1)
-    donor = Donor(mine)
-    donor.listen(peers)
-    donor.open(0)
-    old = join(theirs, peers)
-    donor.await_joiners(1, LONG)
-    donor.shut()
-    donor.open(1)
-    wait_sent(old)
+    donor, old = sent_all(mine, theirs, peers)
     old.close()
     donor.shut()
     joiner = join(theirs, peers)

@@ -412,7 +412,7 @@ class Beliefs:
         self._note_progress(live)
 
     def _begin_windows(self, jobs: Iterable[int]) -> None:
-        """Measure jobs with other neighbours anew: no step before is like those after."""
+        """Drop the steps measured of jobs with other neighbours now: those to come differ."""
         for number in jobs:
             if number in self._live:
                 self._live[number].window = None

@@ -142,7 +142,7 @@ class ShardedModel(Buckets):
         """Take the gradients of the backward pass of a step."""
         if not last:
             raise BadTrainingError(
-                "micro_batch= does not go with shard=: workers would not gather the same blocks"
+                "micro_batch= and shard= cannot be used together: workers would gather different blocks"
             )
         self._passing = True
         try:

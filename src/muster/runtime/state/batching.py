@@ -137,7 +137,7 @@ class Batching:
         return [*self.row().values()]
 
     def restore(self, value: Sequence[Any]) -> None:
-        """Restore such a value. The orders of another coordinator begin anew."""
+        """Restore such a value. Another coordinator counts its orders from 1."""
         batch, _, choice, *noise = value
         self.last = BatchWish(0, int(choice), int(batch))
         self.noise, self.found = NoiseScale(*noise), NoiseScale(*noise)

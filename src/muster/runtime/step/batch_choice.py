@@ -27,7 +27,7 @@ FINER = 2**0.5
 
 
 class BatchChoice:
-    """Chooses batches of one set of workers; another one starts anew."""
+    """Chooses batches of one set of workers; another set starts from nothing."""
 
     def __init__(self, limits: BatchLimits) -> None:
         self._limits = limits
