@@ -7,7 +7,7 @@
 
 Adam and its kin get sqrt(gain(M)) by "adascale": they divide by the root of |G|^2 + tr(S) / M, which
 makes a step sqrt(gain(M)) times as long by itself, and as long as AdaScale's in all. On a small GPT it
-beat sqrt(M / M0) at every batch: at 8 times the own one a sample was worth 0.43 of an own one, not 0.35.
+beat sqrt(M / M0) at every batch: a sample at 8 times the own one was worth 0.43, not 0.35.
 
 Optimisers hold the user's own rate at all times, but for the moment of their update.
 """
