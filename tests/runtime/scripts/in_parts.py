@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -83,6 +85,20 @@ def kept_bytes(model: nn.Module, optimizer: Any) -> int:
     return sum(t.numel() * t.element_size() for t in found if isinstance(t, Tensor))
 
 
+def die_before_voting(step: int, saved: Path) -> None:
+    """Die in a step when all have their sums, but no ballots, and there is a checkpoint."""
+    put, calls = Ring.put, iter(range(1, 1_000_000))
+
+    def dying(ring: Ring, bucket: int) -> None:
+        if next(calls) == step:
+            while not any(saved.glob("step-*.pt")):
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+        put(ring, bucket)
+
+    Ring.put = dying  # type: ignore[method-assign]
+
+
 def lose_ballots(step: int) -> None:
     """Let one step's ballots fail here, once all have summed them: the others count the step."""
     finish, calls = Ring.finish, iter(range(1, 1_000_000))
@@ -110,11 +126,14 @@ def main() -> None:
     parser.add_argument("--no-mirror", action="store_true")
     parser.add_argument("--wrong-clip", action="store_true")
     parser.add_argument("--unsure", type=int, help="a step whose ballots worker-1 does not get")
+    parser.add_argument("--dies", type=int, help="a step in which worker-1 dies before its ballot")
     options = parser.parse_args()
     model, optimizer, schedule, data = make(options.kind)
     ctx = muster.init()
     if options.unsure and ctx.settings.task == "worker-1":
         lose_ballots(options.unsure)
+    if options.dies and ctx.settings.task == "worker-1":
+        die_before_voting(options.dies, Path(options.checkpoint))
     ctx.wrap(model, optimizer, schedule, shard=not options.whole, mirror=not options.no_mirror)
     ctx.data(data, BATCH, steps=options.steps)
     ctx.export(options.out)

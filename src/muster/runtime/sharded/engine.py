@@ -121,10 +121,22 @@ class ShardedEngine(StepEngine):
         part = super().begin()
         if self.void:  # user code only catches up with others that are in a void step
             self.shards.begin_void()
-        self.shards.weight = part.count > 0
         self.shards.guarded = True
-        self.exchanged = True  # without samples, too, it gathers blocks with the others
         return part
+
+    def rounds(self, own: int) -> int:
+        """Return the most micro-batches of any worker: all gather the blocks for each of them."""
+        crew = self._crew()
+        if crew.group is None or self.void:
+            return own
+        every = torch.zeros(crew.size, dtype=torch.int64)
+        every[crew.rank] = own
+        try:
+            crew.group.allreduce(every).wait()
+        except BrokenGroupError:
+            self.lose()
+            return own
+        return int(every.max())
 
     def sum(self, ours: Ours = NOTHING) -> None:
         """Sum what is left; if a member is lost after that, find out whether the step counts."""

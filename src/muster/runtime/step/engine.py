@@ -163,6 +163,10 @@ class StepEngine(Membership):
         self._hyper.begin(step)
         self.agreement.begin(step, self.holds and self.works, self.updates)
 
+    def rounds(self, own: int) -> int:
+        """Return how many micro-batches a sum has, if this task has some of its own."""
+        return own
+
     def begin_sum(self, chosen: Collection[int] | None = None) -> None:
         """Begin a sum of the step; `chosen`: parameters, None: all."""
         crew = self._crew()
@@ -524,9 +528,10 @@ class StepEngine(Membership):
 
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
-        self._buffers.redo()
-        self.state.numbers.redo()
-        self._hyper.redo()
+        if self.state.position.step + 1 >= self._step:  # else a checkpoint was loaded meanwhile
+            self._buffers.redo()
+            self.state.numbers.redo()
+            self._hyper.redo()
         self._void_step = 0
         self._recover_if_broken()
 
