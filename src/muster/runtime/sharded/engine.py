@@ -8,7 +8,7 @@ with the new formation until it has. Else the step is redone by all.
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf
@@ -223,6 +223,16 @@ class ShardedEngine(StepEngine):
         except BrokenGroupError:
             self.lose()
             self._recover_if_broken()
+
+    def mend(self, step_open: bool = False) -> None:
+        """Regroup between two sums; the rest of a void step is done on zeros, as everywhere."""
+        super().mend(step_open)
+        if step_open:
+            self.shards.begin_void()
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Let all workers use the model beside the step, block by block."""
+        return self.shards.gathered()
 
     def end(self) -> None:
         """Write the whole model, if that was asked for; all members take part."""

@@ -46,7 +46,7 @@ class ShardedModel(Buckets):
         self.on_broken: Callable[[], None] = lambda: None
         """Called when a member is lost in the middle of the user's code."""
         self.torn = self.watching = False
-        self._broken = self._backward = self._active = self._passing = False
+        self._broken = self._backward = self._active = self._passing = self._evaluating = False
         self._last = self._counts = True
         """Of the round: whether it ends the step; whether this member has samples in it: without, its
         gradients are zeros."""
@@ -98,6 +98,9 @@ class ShardedModel(Buckets):
             raise BadTrainingError(
                 "with shard= a step has one ctx.backward(losses), of all parameters: add up the losses"
             )
+        if self._broken:  # of a void step whose members have regrouped
+            self.abandon()
+            self._broken = False
         self._used = [0.0] * len(self.parameters)
         self.summed, self._active = False, True
         self._begin_round()
@@ -210,6 +213,27 @@ class ShardedModel(Buckets):
             yield block
             self._rest(block)
 
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Let all members use the model without gradients, beside a step; raise if one is lost."""
+        before = self._active, self._broken, self._backward
+        for block in self.blocks if self._broken else ():  # they are zeros
+            self._rest(block)
+        self._active = self._broken = self._backward = False
+        self._evaluating = True
+        try:
+            for block in self._root:
+                self._need(block)
+            yield
+        finally:
+            self._evaluating = False
+            self._active, self._broken, self._backward = before
+            for block in self._root:
+                if self._broken or not self._active:
+                    self._rest(block)
+                if self._active:
+                    self._need(block)
+
     # hooks
 
     def _hook(self) -> None:
@@ -240,7 +264,7 @@ class ShardedModel(Buckets):
             if self._backward:
                 return  # recomputed within the backward pass
             following = self._expected[len(self._order) :][:1]
-            if following == [block.number]:
+            if self._active and following == [block.number]:
                 block.stays = True
             else:
                 self._rest(block)
@@ -259,10 +283,15 @@ class ShardedModel(Buckets):
             self._used[index] = 1.0
             if unit.gradients.collect(place, self._counts):
                 self._guarded(lambda: self._reduce(unit))
-                if not block.frozen and not any(each.gradients.incomplete for each in block.units):
+                if self._is_done_with(block):
                     self._rest(block)
 
         return hook
+
+    def _is_done_with(self, block: Block) -> bool:
+        """Whether all gradients of a block are there; the root is used by the rounds that follow."""
+        summed = not any(unit.gradients.incomplete for unit in block.units)
+        return summed and not block.frozen and (block.module is not None or self._last)
 
     # gathering
 
@@ -335,5 +364,7 @@ class ShardedModel(Buckets):
             if not self._broken:
                 call()
         except BrokenGroupError:
+            if self._evaluating:
+                raise
             self._broken = True
             self.on_broken()

@@ -13,6 +13,7 @@ redone step skips the phases that were applied, so that nothing is applied twice
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import isfinite
@@ -162,6 +163,10 @@ class StepEngine(Membership):
         self.state.numbers.begin(step)
         self._hyper.begin(step)
         self.agreement.begin(step, self.holds and self.works, self.updates)
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Let all workers use the model beside the step; a collective if none has the whole."""
+        return nullcontext()
 
     def rounds(self, own: int) -> int:
         """Return how many micro-batches a sum has, if this task has some of its own."""
