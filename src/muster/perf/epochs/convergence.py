@@ -51,7 +51,7 @@ FAR_AHEAD = 10.0
 """Times the epochs so far: a curve does not say when a bound that is farther ahead is reached."""
 ALL = (0.0, 0.5, 1.0)
 LIKELY = (0.1, 0.5, 0.9)
-"""Quantiles: the ends of three fits, and of many simulated ends, whose outermost are there by chance."""
+"""Quantiles: ends of three fits, and of many simulated ends, whose outermost are there by chance."""
 RISE = 0.05
 """The loss is rising if it lies this share of the largest loss above its best."""
 

@@ -160,7 +160,7 @@ def _noise(losses: Floats) -> float:
 
 
 def recent_noise(series: Series) -> float:
-    """Return the standard deviation of one epoch's error in the latter half: it shrinks with the loss."""
+    """Return the standard deviation of one epoch's error in the latter half: it falls with the loss."""
     recent = max(len(series.losses) // 2, LEAST_RECENT)
     # A point may be the mean of several epochs.
     each = (series.epochs[-1] - series.epochs[0]) / (len(series.epochs) - 1)
