@@ -5,13 +5,20 @@ one node over its slow link count a third of its rate each; so does one that sen
 Only together do the reports of a formation tell what each end carried: of connections busy at the same
 time, all bytes of those done after t s have passed by then, so an end carries at least
 
-    max over t of (bytes of connections busy for at most t) / t
+    max over t of (bytes of connections busy for at most t) / t        [bytes/s]
 
-A hop carries what its sender's end and its receiver's end both do.
+Which end limits a hop shows in what its other connections get: links are shared fairly, so an end that
+gives others far more is not the limit. Where either may be, only totals that agree say something: three
+workers that fill a server's link tell nothing of their own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
+
+FAR_MORE = 2.0
+"""Times as much to another, from which an end is not the limit: phases of a step make smaller ones."""
+AGREE = 0.8
+"""Totals of two ends within this factor agree."""
 
 
 class Sent(NamedTuple):
@@ -30,7 +37,7 @@ class SharedEnds:
     def rate(self, task: str, source: str, target: str, sent: Sent) -> float | None:
         """Take in what a task on node `source` sent to node `target`; return the bytes/s of that hop.
 
-        None for a task's first report of it: the others may still have to make theirs.
+        None if they do not tell, as at a task's first report: the others may still have to make theirs.
         """
         first = (task, source, target) not in self._sent
         self._sent[task, source, target] = sent
@@ -38,7 +45,7 @@ class SharedEnds:
             return None
         out = [each for (_, start, _), each in self._sent.items() if start == source]
         into = [each for (_, _, end), each in self._sent.items() if end == target]
-        return min(carried(out), carried(into))
+        return _limit(sent, out, into)
 
 
 def carried(together: Iterable[Sent]) -> float:
@@ -48,3 +55,16 @@ def carried(together: Iterable[Sent]) -> float:
         total += size
         most = max(most, total / seconds)
     return most
+
+
+def _limit(sent: Sent, out: Collection[Sent], into: Collection[Sent]) -> float | None:
+    """Return the bytes/s of the end that limits a connection; None if they do not tell."""
+    totals = carried(out), carried(into)
+    spare = [_gives_more(sent, end) for end in (out, into)]
+    if spare[0] != spare[1]:
+        return totals[1] if spare[0] else totals[0]
+    return min(totals) if not spare[0] and min(totals) >= AGREE * max(totals) else None
+
+
+def _gives_more(sent: Sent, end: Iterable[Sent]) -> bool:
+    return any(size / seconds > FAR_MORE * sent.bytes / sent.seconds for size, seconds in end)
