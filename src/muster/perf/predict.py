@@ -148,8 +148,7 @@ class Predictor:
         if isinstance(timing, Unknown):
             return timing
         stages = (*timing.trips.out, *timing.trips.back)
-        ways = timing.route.out, timing.route.back
-        moved = step_seconds(0.0, *ways, timing.pieces, Overlap.NONE)
+        moved = _moved(timing.route, timing.pieces)
         place = max(
             (
                 (load.most / self._bandwidth(place), place)
@@ -159,6 +158,14 @@ class Predictor:
             default=None,
         )
         return Breakdown(timing.compute.mean, moved, _spot(place[1], site) if place else None)
+
+    def ring(self, profile: ModelProfile, shape: Shape) -> Answer:
+        """Return s of an all-reduce of a model's gradients round a shape, beside nothing else."""
+        route = self._route(Plan(()), shape)
+        if isinstance(route, Unknown):
+            return route
+        mean = _moved(route, self._pieces_of(profile))
+        return Estimate(mean, mean / route.spread, mean * route.spread)
 
     def line(
         self, profile: ModelProfile, configuration: str, millicores: int = 0
@@ -336,6 +343,11 @@ def mistake(plan: Plan, shape: Shape) -> Unknown | None:
     elif plan.owners and not (min(plan.owners) >= 0 and abs(sum(plan.owners) - 1) <= 1e-6):
         problem = f"the owners' parts, {min(plan.owners):g} and more, add up to {sum(plan.owners):g}"
     return Unknown(WhyUnknown.BAD_PLAN, problem) if problem else None
+
+
+def _moved(route: Route, travelling: Pieces) -> float:
+    """Return s of a synchronisation without overlap."""
+    return step_seconds(0.0, route.out, route.back, travelling, Overlap.NONE)
 
 
 def _corrected(timing: Timing, correction: Correction) -> Estimate:
