@@ -118,8 +118,7 @@ class Predictor:
         if isinstance(timing, Unknown):
             return timing
         stages = (*timing.trips.out, *timing.trips.back)
-        ways = price(timing.trips.out, self._bandwidth), price(timing.trips.back, self._bandwidth)
-        moved = step_seconds(0.0, *ways, pieces(profile, self._bucket), Overlap.NONE)
+        moved = self._moved(profile, timing.trips)
         place = max(
             (
                 (load.most / self._bandwidth(place), place)
@@ -129,6 +128,20 @@ class Predictor:
             default=None,
         )
         return Breakdown(timing.compute, moved, _spot(place[1], site) if place else None)
+
+    def ring(self, profile: ModelProfile, shape: Shape) -> Answer:
+        """Return s of an all-reduce of a model's gradients round a shape, beside nothing else."""
+        route = trips(Plan(()), shape, self.wiring)
+        spread = self._spread_of_links(route)
+        if isinstance(spread, Unknown):
+            return spread
+        mean = self._moved(profile, route)
+        return Estimate(mean, mean / spread, mean * spread)
+
+    def _moved(self, profile: ModelProfile, route: Trips) -> float:
+        """Return s of a synchronisation without overlap."""
+        ways = price(route.out, self._bandwidth), price(route.back, self._bandwidth)
+        return step_seconds(0.0, *ways, pieces(profile, self._bucket), Overlap.NONE)
 
     def line(
         self, profile: ModelProfile, configuration: str, millicores: int = 0

@@ -456,6 +456,7 @@ class Beliefs:
             kin = self._kin(live)
             self._allow(kin)
             live.told = key, kin, for_learner(live.job, kin, self._work(live.job, kin, track.steps))
+            self._foresee(live.job, live.told[2])
         return live.told[1], live.told[2]
 
     def _work(self, job: Job, kin: Kin, steps: int) -> float | None:
@@ -488,10 +489,15 @@ class Beliefs:
         if limits is not None:
             self._learner.allow(kin.application, limits)
 
+    def _foresee(self, job: Job, told: Job) -> None:
+        """Tell the learner what the shape of a job's model foretells, if it is known."""
+        found = self._shapes.foretold(self._mark(job), job.model, self._transfers.cluster)
+        self._learner.foresee(told, found)
+
     def _unstarted(self, job: Job) -> Outlook:
         """Return the outlook of a job that has not run, shared by all about which the same is known."""
         kin = self._applications.kin(job)
-        if not self._applications.knows(kin):
+        if job.model is None and not self._applications.knows(kin):
             kin = Kin(UNKNOWN, UNKNOWN, batch=kin.batch, reports=kin.reports)
         asks = (job.workers.gang, job.workers.most, job.device_types)
         key = (kin.application, kin.batch, job.work, job.duration, asks)
@@ -501,6 +507,7 @@ class Beliefs:
             if len(self._alike) > ALIKE:
                 self._alike.clear()
             told = for_learner(job, kin, self._work(job, kin, 0))
+            self._foresee(job, told)
             kept = self._alike[key] = version, self._learner.outlook(told, None, 0.0)
         return kept[1]
 
