@@ -595,9 +595,8 @@ class StepEngine(Membership):
     def _report_hops(self, crew: Crew) -> None:
         """Tell what has passed to other hosts; the first step of a formation is not counted."""
         if self._hops is None or self._hops[0] != crew.formation:
-            ring = crew.choice.kind in ("ring", "nccl")
-            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank, ring=ring)
+            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank)
             return
         for hop in self._hops[1].step():
-            said = (hop.peer, hop.bytes, hop.seconds, hop.latency, hop.beside)
+            said = (hop.peer, hop.bytes, hop.seconds, hop.latency)
             self.link.send(Transferred(self.settings.task, crew.formation, *said))

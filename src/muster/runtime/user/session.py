@@ -189,7 +189,7 @@ class Session(StepStatus, BatchStatus):
         `global_batch=(own, largest)`: begin with your own batch, for which the learning rate is meant,
         and let it grow where that reaches a loss sooner; `steps` then counts steps of the own one.
         `lr_scale`: what a larger batch does to the learning rate: "sqrt", "adascale", "linear", None,
-        or a function of the factor; by default "sqrt" for Adam and its kin, "adascale" for SGD.
+        or a function of the factor; by default "adascale", for Adam and its kin the root of that.
 
         Ends after `epochs` or `steps`, whichever is first. A torch DataLoader is taken apart: its
         `batch_size` is the global batch. `sampler`: a function of the epoch that returns ids, or a
