@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,14 @@ def test_losses_that_lie_mislead_for_a_while_only(make: Make) -> None:
     assert abs(late.epochs[0] - whole) <= 0.25 * whole
 
 
+def at_epoch(daemon: Daemon, epoch: int) -> bool:
+    return daemon.record("curve").epoch == epoch
+
+
+def ends_by(daemon: Daemon, ending: str) -> bool:
+    return daemon.record("curve").until == ending
+
+
 @pytest.mark.slow
 def test_a_running_training_is_given_an_ending_and_relieved_of_it(make: Make) -> None:
     """Each change is made at a gate, and heard of by the next one."""
@@ -118,11 +127,11 @@ def test_a_running_training_is_given_an_ending_and_relieved_of_it(make: Make) ->
     words = ("--epochs", "14", "--gates", *map(str, gates), "12")
     job = submit(daemon, CURVE, *words, devices="2")
     for gate, ending in gates.items():
-        until(lambda gate=gate: daemon.record("curve").epoch == gate - 1, f"epoch {gate}")
+        until(partial(at_epoch, daemon, gate - 1), f"epoch {gate}")
         said = daemon.muster("until", "curve", ending or "none").stdout
         assert said == f"job 1 (curve): ends by {ending or 'its own epochs or steps'}\n"
         open_gate(daemon, gate)
-        until(lambda ending=ending: daemon.record("curve").until == ending, "its workers have heard")
+        until(partial(ends_by, daemon, ending), "its workers have heard")
     refused = daemon.muster("until", "curve", "soon").stderr
     assert "'soon' is not an ending; write loss < 0.1, converged 0.5%" in refused
     open_gate(daemon, 12)
