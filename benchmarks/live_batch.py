@@ -41,10 +41,10 @@ class Workload:
 
 
 SHAPED = (
-    Workload("cnn", 16, 512, 0.25, 0.0002, 20.0),
-    Workload("gpt", 8, 256, 2.9, 0.0002, 80.0),
+    Workload("cnn", 32, 512, 0.25, 0.0002, 20.0),
+    Workload("gpt", 8, 256, 2.5, 0.0002, 80.0),
 )
-GPU = (Workload("cnn", 16, 1024, 0.25, 0.0, 0.0), Workload("gpt", 8, 512, 2.6, 0.0, 0.0))
+GPU = (Workload("cnn", 16, 1024, 0.25, 0.0, 0.0), Workload("gpt", 8, 512, 2.5, 0.0, 0.0))
 ALONE = Workload("cnn", 16, 512, 0.5, 0.004, 0.0)
 """A slow device: a sample takes 4 ms, whatever the batch."""
 
