@@ -49,6 +49,8 @@ class MemberPlan:
     """Whether shares of the batch follow the workers' speeds."""
     shares: tuple[float, ...] = ()
     """Parts of the parameters by rank (sum 1), as decided for these members; empty: from the links."""
+    leader: str = ""
+    """The survivor that made it after a failure; empty: the coordinator made it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,9 +249,9 @@ class Membership:
 
     def _part(self, plan: MemberPlan) -> None:
         """Leave once the others have done the last common step."""
+        self._meeting.part()
         if self.updates:
             self.owned.part(plan)
-        self._meeting.stand(None)
         self._meeting.await_all(plan, LEAST_PATIENCE)
         os.nice(LAST)  # the others may need this core
         self.leave("left")

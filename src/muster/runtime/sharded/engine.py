@@ -295,6 +295,7 @@ class ShardedEngine(StepEngine):
         self._resharder.abandon(self.crew.formation if self.crew else 0)
 
     def _part(self, plan: MemberPlan) -> None:
+        self._meeting.part()
         self._resharder.part(plan)
         addresses = [member.address for member in plan.members]
         await_peers(addresses, "entered", plan.formation, self.settings.token, plan.deadline)
