@@ -216,6 +216,7 @@ class ShardedEngine(StepEngine):
         self._move_on(old)
         self._counted = (self.state.position.step, old.ballot.tolist())
         self.requested = reduce(or_, (int(vote.request) for vote in self._votes))
+        self._follow_ending()
         self.on_commit(before, losses)
         self._late = None
         try:

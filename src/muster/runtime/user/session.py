@@ -531,11 +531,12 @@ class Session(StepStatus, BatchStatus):
         # A model in parts is gathered block by block, which no plan of the daemon describes.
         shape = asdict(context) | ({"in_parts": True} if isinstance(state, ShardedState) else {})
         engine.link.send(self._captured(shape))
+        engine.on_given = lambda: engine.link.send(self._captured(shape))
         return engine
 
     def _captured(self, shape: dict[str, Any]) -> Captured:
         """Return what this training says of itself."""
-        until = self._until
+        until = self._state.given.instead_of(self._until) if self._state else self._until
         limits = self._limits.own, self._limits.largest if self._limits.free else 0
         if until is None:
             return Captured(self.settings.task, shape, self._length, *limits)
