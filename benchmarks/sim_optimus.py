@@ -5,7 +5,8 @@ costs it 30 s. Optimus decides workers and parameter servers apart; DRF and Tetr
 server, as in the paper, and let jobs grow while resources last. Tetris' own paper stops nobody for
 another; `tetris-anew` reallocates everything each time, as later code of Optimus' authors has it.
 Everybody knows true speeds and lengths; `optimus-by-loss` only what the losses say of lengths, fitted
-as the daemon fits those of live jobs.
+as the daemon fits those of live jobs. `muster-learnt` is what a daemon would do: the default policy
+with the daemon's learner, which is told nothing but the steps and losses that jobs report.
 
 Two controls tell what the gain is made of: `optimus-1:1` must give every worker one server as well, so
 it differs from DRF only in whom it gives to; `drf-1:3` has three servers for each worker, about what
@@ -18,6 +19,7 @@ for each worker, as in that code; or 5 cores for each task, as in its CPU testbe
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from muster.files.cluster.cluster_file import load_cluster
@@ -28,6 +30,7 @@ from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares, exactly
 from muster.policy.registry import POLICIES
 from muster.sim.engine import Setting
+from muster.sim.learnt import Learnt
 from muster.sim.losses import FromLosses
 from muster.sim.report.compare import Digest
 from muster.sim.truth import Arrival
@@ -57,6 +60,8 @@ JOBS = 9
 DRAWN = 60
 """In its published code."""
 COUNTS = (JOBS, 20, 40, DRAWN, 100)
+LIVE = f"{OWN}-learnt"
+"""Muster's own through the live path."""
 SERVERS = 3
 """For each worker of `drf-1:3`: a GPU node whose devices both work has memory for three servers more, a
 CPU node for five, so there is room for 53 beside 12 workers; some is lost where tasks do not fit."""
@@ -148,8 +153,10 @@ def contenders() -> list[Contender]:
     control = Contender(f"drf-1:{SERVERS}", settings["drf"], more_servers)
     fitted = replace(settings["optimus"], beliefs=FromLosses)
     by_loss = Contender("optimus-by-loss", fitted, restarting)
+    live = replace(settings[OWN], beliefs=partial(Learnt, file.cluster.node_devices()))
+    learnt = Contender(LIVE, live, restarting)
     every = [Contender(name, each, restarting) for name, each in settings.items()]
-    return [*every, control, by_loss]
+    return [*every, control, by_loss, learnt]
 
 
 def measured(spread: Spread, trace: str, seeds: int) -> list[Digest]:
@@ -215,6 +222,8 @@ What the gain is made of, and where ours differs from the paper's
   does not yet let jobs grow whose workers take no devices (`on cpu`).
 - With few jobs everybody grows to the limit; with very many, who gets in first counts more than how
   jobs are laid out, and Optimus takes the oldest first, as DRF does, where Tetris prefers short ones.
+- Through the live path (`muster-learnt`) a job's first minutes are spent at a size that nobody has
+  measured, and lengths are guesses until losses bend: that is the whole difference to `muster`.
 - Curves here follow from model sizes and links (1 Gbit/s), they are not measured ones.
 - Speeds here depend on the numbers of tasks only: what even placement gains Optimus in the paper counts
   for nobody here; nor do wrong predictions cost it anything.

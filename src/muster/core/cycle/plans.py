@@ -114,7 +114,7 @@ class Plans:
         best = _chosen(priced)
         if best is None or best.same_way(state.plan):
             return None
-        today = self._today(state.plan, shape, placement, priced) if state.plan else None
+        today = self._today(state, shape, placement, priced)
         if today is None:
             return best
         gain = (1 - best.step / today) * left
@@ -123,13 +123,16 @@ class Plans:
         return replace(best, turns=turns) if worth else None
 
     def _today(
-        self, plan: ChosenPlan, shape: CapturedShape, placement: Placement, priced: list[_Priced]
+        self, state: JobState, shape: CapturedShape, placement: Placement, priced: list[_Priced]
     ) -> float | None:
         """Return s of a step of the plan in force: as measured, else as predicted now."""
+        plan, batch = state.plan, state.job.batch or shape.batch
+        if plan is None:
+            return None
         measured = dict(shape.measured).get(plan.sync)
         if measured is not None:
             return measured
-        plain = price_of(self._predictor, shape.profile, plan, placement)
+        plain = price_of(self._predictor, shape.profile, plan, batch, placement)
         factors = [each.seconds / each.way.seconds for each in priced]
         return None if plain is None else plain * factors[0]
 
