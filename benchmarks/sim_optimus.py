@@ -19,13 +19,15 @@ for each worker, as in that code; or 5 cores for each task, as in its CPU testbe
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from muster.files.cluster.cluster_file import load_cluster
 from muster.model.job import Role, RoleSpec
 from muster.model.outlook import Outlook, Speed
+from muster.model.plan import Sync
 from muster.model.pool import Entitlements
+from muster.model.profile import ModelProfile, Tensor
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares, exactly
 from muster.policy.registry import POLICIES
@@ -34,6 +36,8 @@ from muster.sim.learnt import Learnt
 from muster.sim.losses import FromLosses
 from muster.sim.report.compare import Digest
 from muster.sim.truth import Arrival
+from muster.sim.worlds.curves import PARAMETER_BYTES
+from muster.sim.worlds.optimus_types import TYPES, JobType
 from support.bars import bar
 from support.sim_runs import (
     OWN,
@@ -137,6 +141,29 @@ def more_servers(arrival: Arrival, number: int) -> Arrival:
     return replace(arrival, job=replace(job, roles=roles))
 
 
+def planned(arrival: Arrival, number: int) -> Arrival:
+    """The same as the daemon would have it: resized live, its model known, servers if they help."""
+    job = arrival.job
+    kind = next(each for each in TYPES if job.name.startswith(f"{each.name}-"))
+    roles = tuple(
+        replace(spec, gang=0, least=0, most=SERVERS * spec.most) if spec.role is Role.SERVER else spec
+        for spec in job.roles
+    )
+    program = replace(job.program, sync=Sync.DEDICATED.value)  # Optimus' world has no rings
+    known = replace(job, roles=roles, model=_profile(kind), program=program)
+    return replace(arrival, job=known)
+
+
+@cache
+def _profile(kind: JobType) -> ModelProfile:
+    """A model of this size, in equal tensors."""
+    size, count = kind.size, kind.size.tensors
+    each = int(size.parameters * PARAMETER_BYTES / count)
+    tensors = tuple(Tensor(f"t{i}", each, (i + 1) / count) for i in range(count))
+    layers = ((size.layer, 1.0),)
+    return ModelProfile(kind.name, tensors, size.operations, 0, layers, kind.samples, 0, kind.minibatch)
+
+
 def _times(spec: RoleSpec) -> RoleSpec:
     gang, least, most = (SERVERS * count for count in (spec.gang, spec.least, spec.most))
     return replace(spec, gang=gang, least=least, most=most)
@@ -154,7 +181,7 @@ def contenders() -> list[Contender]:
     fitted = replace(settings["optimus"], beliefs=FromLosses)
     by_loss = Contender("optimus-by-loss", fitted, restarting)
     live = replace(settings[OWN], beliefs=partial(Learnt, file.cluster.node_devices()))
-    learnt = Contender(LIVE, live, restarting)
+    learnt = Contender(LIVE, live, planned)
     every = [Contender(name, each, restarting) for name, each in settings.items()]
     return [*every, control, by_loss, learnt]
 

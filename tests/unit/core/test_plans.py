@@ -228,6 +228,17 @@ def test_what_was_measured_on_both_ways_decides() -> None:
     assert (plan.sync, plan.step) == (Sync.RING, 4.0)
 
 
+def test_what_was_measured_of_the_owners_in_force_tells_of_better_ones() -> None:
+    """The slow card owns as much as the others, as long as it was believed to be as fast."""
+    even = ChosenPlan(Sync.SHARDED, 1.2, owners=(0.25, 0.25, 0.25, 0.25))
+    seen = known(at_work(one_slow(), even), replace(SHAPE, measured=(("sharded", 5.0),)))
+    plan = replanned(seen)
+    assert plan is not None
+    assert (plan.sync, min(plan.owners)) == (Sync.SHARDED, 0.0)
+    # Its card carries (1 + (4 - 2) / 4) times the gradients with a quarter of them, once with none.
+    assert plan.step == pytest.approx(5.0 / 1.5, rel=0.05)
+
+
 def test_an_error_common_to_all_ways_changes_nothing() -> None:
     """Twice as slow as predicted: so would be the other way."""
     seen = known(at_work(equal(), RING), replace(SHAPE, measured=(("ring", 2.0),)))
