@@ -23,6 +23,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from muster.files.cluster.cluster_file import load_cluster
+from muster.model.cluster import Cluster
 from muster.model.job import Role, RoleSpec
 from muster.model.outlook import Outlook, Speed
 from muster.model.plan import Sync
@@ -37,7 +38,7 @@ from muster.sim.losses import FromLosses
 from muster.sim.report.compare import Digest
 from muster.sim.truth import Arrival
 from muster.sim.worlds.curves import PARAMETER_BYTES
-from muster.sim.worlds.optimus_types import TYPES, JobType
+from muster.sim.worlds.optimus_types import CONTAINERS, TYPES, JobType
 from support.bars import bar
 from support.sim_runs import (
     OWN,
@@ -180,10 +181,23 @@ def contenders() -> list[Contender]:
     control = Contender(f"drf-1:{SERVERS}", settings["drf"], more_servers)
     fitted = replace(settings["optimus"], beliefs=FromLosses)
     by_loss = Contender("optimus-by-loss", fitted, restarting)
-    live = replace(settings[OWN], beliefs=partial(Learnt, file.cluster.node_devices()))
+    stated = _with_rates(file.cluster)
+    live = replace(
+        settings[OWN], cluster=stated, beliefs=partial(Learnt, stated.node_devices(), cluster=stated)
+    )
     learnt = Contender(LIVE, live, planned)
     every = [Contender(name, each, restarting) for name, each in settings.items()]
     return [*every, control, by_loss, learnt]
+
+
+def _with_rates(cluster: Cluster) -> Cluster:
+    """The cluster with the rates of its devices, which the planner needs and no data sheet has."""
+    worker = CONTAINERS["gpu"].site.worker
+    kinds = {
+        name: replace(kind, device_rate=worker.single, device_bandwidth=worker.memory)
+        for name, kind in cluster.configurations.items()
+    }
+    return replace(cluster, configurations=kinds)
 
 
 def measured(spread: Spread, trace: str, seeds: int) -> list[Digest]:
