@@ -107,9 +107,13 @@ class ScalerGuard:
             engine.learn()
         if engine.void:
             self._scaler._per_optimizer_states.clear()  # whatever it has done in this step
+            self._gradients.applied = False
             return None
         self._scaler.scale(torch.zeros((), device=engine.device))  # torch makes its tensors here
-        return method(*args, **kwargs)
+        result = method(*args, **kwargs)
+        # A step whose update overflowed counts, though nobody has called the optimiser.
+        self._gradients.applied = not engine.void
+        return result
 
 
 class OncePerStep:
