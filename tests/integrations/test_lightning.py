@@ -119,7 +119,8 @@ class Plainest(lightning.LightningModule):
 
     def __init__(self) -> None:
         super().__init__()
-        self.net, self.hooks = torch.nn.Linear(6, 3), []
+        self.net = torch.nn.Linear(6, 3)
+        self.hooks: list[str] = []
 
     def training_step(self, batch: Any, number: int) -> Any:
         return torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1])

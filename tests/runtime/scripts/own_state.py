@@ -135,8 +135,8 @@ def gan_by_hand() -> Made:
 
     data = TensorDataset(torch.randn(tasks.COUNT, 8), torch.randn(tasks.COUNT, 4))
     rates = {
-        name: lambda each=each: torch.tensor(each.param_groups[0]["lr"])
-        for name, each in (("rate_g", opt_g), ("rate_d", opt_d))
+        "rate_g": lambda: torch.tensor(opt_g.param_groups[0]["lr"]),
+        "rate_d": lambda: torch.tensor(opt_d.param_groups[0]["lr"]),
     }
     return Made([(g, opt_g), (d, opt_d)], data, step, told=rates)
 
