@@ -60,3 +60,5 @@ class Outlook:
     """s without progress when it is resized live, as measured; None: its `pause`."""
     start: float | None = None
     """s without progress when it is started, again or for the first time; None: its `pause`."""
+    untried: tuple[str, ...] = ()
+    """Device types on which no job like it was measured: its speed there is carried over from others."""

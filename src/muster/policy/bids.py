@@ -62,6 +62,8 @@ class Trial:
     failed: int = 0
     """Trials in a row that did not help."""
     open: bool = False
+    device_type: str = ""
+    """Where; empty: the type that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class Bid:
     def remember(self, known: Iterable[Measured], since: float, now: float) -> tuple[Measured, ...]:
         """Add the current measurement to those since some moment."""
         found = {(each[0], each[1]): each for each in known if each[3] >= since}
-        if self._here is not None and self.type_held is not None and self._settled(now):
+        if self._here is not None and self.type_held is not None and self.settled(now):
             found[self.type_held, self.held] = (self.type_held, self.held, self._here, now)
         self._measured = tuple(found.values())
         return self._measured
@@ -167,7 +169,7 @@ class Bid:
         """Return what each number of devices of the type is worth to it."""
         curve = self.curves[device_type]
         held = self.held if device_type == self.type_held and self.held in curve.workers else None
-        if held is not None and not self._settled(now):
+        if held is not None and not self.settled(now):
             # A change is not undone before it can have paid off.
             at = curve.workers.index(held)
             return Offer((0, curve.devices[at]), (0.0, self.price * float(curve.rates[at])))
@@ -177,11 +179,12 @@ class Bid:
         values: list[float] = worth.tolist()
         if held is not None:
             at = curve.workers.index(held)
-            here = float(curve.rates[at]) if self._here is None else self._here
-            values[at] = self.price * here
-            # Equal for every count: it decides whether the job runs on, not with how many.
-            rigid = curve.workers[0] / curve.workers[-1]
-            firm = (firmness(self.outlook.spread, rigid) - 1.0) * self.price * float(curve.rates[0])
+            values[at] = self.price * (float(curve.rates[at]) if self._here is None else self._here)
+        if self.type_held in self.curves and self.type_held is not None:
+            # Equal for every count and type: it decides whether the job runs on, not with what.
+            own = self.curves[self.type_held]
+            rigid = own.workers[0] / own.workers[-1]
+            firm = (firmness(self.outlook.spread, rigid) - 1.0) * self.price * float(own.rates[0])
             values = [value + firm for value in values]
         return Offer((0, *curve.devices), (0.0, *values))
 
@@ -197,7 +200,7 @@ class Bid:
             rates[at] = max(NOTHING, min(rates[at], rate))
         return rates, np.divide(1.0, rates, out=np.full(len(rates), np.inf), where=rates > NOTHING)
 
-    def _settled(self, now: float) -> bool:
+    def settled(self, now: float) -> bool:
         """Whether the pause of its last change is over."""
         since = self.state.since
         return since is None or now > since + self.paused
