@@ -56,7 +56,9 @@ class Means:
 
 def played(case: TypedCase) -> Means:
     """Simulate one case in all ways."""
-    (oracle, end, _), (learnt, _, changes) = (_run(case, tuple(NODES), learnt=each) for each in (False, True))
+    (oracle, end, _), (learnt, _, changes) = (
+        _run(case, tuple(NODES), learnt=each) for each in (False, True)
+    )
     reverse, _, _ = _run(case, tuple(reversed(NODES)), learnt=True)
     bound = 0.0
     if not case.elastic:

@@ -86,7 +86,9 @@ def run(policy: Policy, workload: int | Path, case: Case) -> Result:
 def _learnt(case: Case) -> OutlookSource:
     ranges = {name: model.range for name, model in tables().items()} if case.free_batch else None
     kind = PartlyTold if case.told else Learnt
-    beliefs = kind({"T4": 4}, ranges, free_batch=case.free_batch)
+    models = {name: model.shape for name, model in tables().items() if model.shape is not None}
+    cluster = load_cluster(CLUSTER).cluster
+    beliefs = kind({"T4": 4}, ranges, free_batch=case.free_batch, cluster=cluster, models=models)
     if isinstance(beliefs, PartlyTold):
         beliefs.told = case.told
     return beliefs

@@ -37,7 +37,9 @@ class TypedWorld:
     arrivals: tuple[Arrival, ...]
 
 
-def drawn(world: str, load: float, seed: int, *, elastic: bool, order: Sequence[str] = ()) -> TypedWorld:
+def drawn(
+    world: str, load: float, seed: int, *, elastic: bool, order: Sequence[str] = ()
+) -> TypedWorld:
     """Draw the jobs; `order`: of the types in the cluster file."""
     rtx, a100 = WORLDS[world]
     factors = {"T4": 1.0, "RTX": rtx, "A100": a100}

@@ -58,7 +58,9 @@ class Trials:
             ready = [bid for bid in bids if self._may(bid) and self._due(bid, found) <= self.now]
             for bid in sorted(ready, key=lambda bid: (_failed(found, bid), bid.number)):
                 if (goal := self._elsewhere(bid) or self._more(bid)) is not None:
-                    trial = Trial(goal[1], self.now, _failed(found, bid), open=True, device_type=goal[0])
+                    trial = Trial(
+                        goal[1], self.now, _failed(found, bid), open=True, device_type=goal[0]
+                    )
                     found[bid.number] = trial
                     self._lend(bid, *goal)
                     break

@@ -188,6 +188,15 @@ class Roster:
         """Whether a task failed as a newcomer, and the others train on."""
         return name in self._tasks and bool(self._tasks[name].error)
 
+    def can_spare(self, name: str, how: str) -> bool:
+        """Note that a task's process failed without a word; whether it is a newcomer, and the others
+        train on."""
+        task = self._tasks.get(name)
+        if task is None or task.stepped or not self._trains_without(name):
+            return False
+        self._forgive(name, task.error or how)
+        return True
+
     def stop(self, reason: str, *, leave: bool = False) -> list[Act]:
         """End all tasks after their step; `leave`: end their processes as well."""
         self._stopping, self._leave = reason or "stopped", leave
@@ -332,19 +341,27 @@ class Roster:
 
     def _note_failure(self, failed: Failed) -> list[Act]:
         """Fail the job, unless a newcomer failed that the others can do without."""
-        others = [task for name, task in self._tasks.items() if name != failed.task]
-        trains = any(task.alive and task.joined and task.stepped for task in others)
-        if not (failed.joining and trains and failed.task in self._tasks):
+        known = failed.task in self._tasks
+        if not (failed.joining and known and self._trains_without(failed.task)):
             return self._finish(f"{failed.task}: {failed.error}")
-        task = self._tasks[failed.task]
+        self._forgive(failed.task, failed.error)
+        return []  # its process ends by itself
+
+    def _trains_without(self, name: str) -> bool:
+        """Whether others have done steps and are there."""
+        others = [task for other, task in self._tasks.items() if other != name]
+        return any(task.alive and task.joined and task.stepped for task in others)
+
+    def _forgive(self, name: str, error: str) -> None:
+        """Count the failure of a newcomer once; after several in a row no more are started."""
+        task = self._tasks[name]
         self._join_failures += not task.error
-        task.error = failed.error
+        task.error = error
         if self._join_failures >= JOIN_FAILURES:
             self.refusal = (
                 f"{self._join_failures} workers in a row failed before their first step: "
-                f"{failed.task}: {failed.error}"
+                f"{name}: {error}"
             )
-        return []  # its process ends by itself
 
     def _note_holder(self, done: StepDone) -> list[Act]:
         """Continue a resize in which leavers wait for another holder of the state."""

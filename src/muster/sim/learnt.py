@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 
+from muster.model.cluster import Cluster
 from muster.model.job import Job
 from muster.model.outlook import Outlook
+from muster.model.profile import ModelProfile
 from muster.perf.learnt.batches import BatchRange
 from muster.perf.learnt.changes import ChangeKind
+from muster.perf.learnt.foretold import Foreteller
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
 from muster.sim.losses import SeenLosses
@@ -21,10 +24,15 @@ class Learnt:
         ranges: Mapping[str, BatchRange] | None = None,
         *,
         free_batch: bool = False,
+        cluster: Cluster | None = None,
+        models: Mapping[str, ModelProfile] | None = None,
     ) -> None:
-        """Devices per node by type; batch limits by application; whether batches may change."""
+        """Devices per node by type; batch limits by application; whether batches may change; the
+        cluster, for what models foretell; models by application, where jobs do not name them."""
         self._learner = Learner(node_devices, ranges, free_batch=free_batch)
         self._losses = SeenLosses()
+        self._foreteller = Foreteller(cluster) if cluster is not None else None
+        self._models = models or {}
 
     def watch(self, job: Job, crew: Held, shown: StepReport, done: float) -> None:
         """Learn from a report of a running job with `done` work done."""
@@ -41,4 +49,7 @@ class Learnt:
 
     def outlook(self, job: Job, truth: Truth, crew: Held | None, done: float) -> Outlook:
         """Return what is believed of a live job."""
+        model = job.model or self._models.get(job.application or "")
+        if self._foreteller is not None and model is not None:
+            self._learner.foresee(job, self._foreteller.of(model))
         return self._learner.outlook(job, crew, done, self._losses.left(job, truth, done))

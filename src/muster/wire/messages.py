@@ -199,7 +199,7 @@ class StepDone:
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """Bytes sent to another host, and the seconds they were under way."""
+    """Bytes sent to another host in a step, and the seconds they were under way."""
 
     task: str
     formation: int
@@ -211,7 +211,7 @@ class Transferred:
     latency: float = 0.0
     """Seconds one way; 0: by tasks of older versions, whose `seconds` include waiting for peers."""
     beside: int = 0
-    """Bytes to further hosts in the same seconds."""
+    """By tasks of older versions: bytes to further hosts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,18 @@
 """Learnt beliefs against a measured truth: they never look at it, and come near it all the same."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from muster.files import shipped_profile
 from muster.model.outlook import Outlook
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import StepReport
 from muster.sim.learnt import Learnt
 from muster.sim.truth import Arrival, Ideal, JobPace, Truth
 from muster.sim.worlds.t4_files import read_tables, read_workload
+from tests.builders import cluster, job, node_set
 
 MINI = Path(__file__).parents[2] / "data" / "t4-mini"
 TABLES = read_tables(MINI / "speeds")
@@ -90,3 +93,14 @@ def test_lengths_are_unsure_until_jobs_have_ended(jobs: list[Arrival]) -> None:
     for _ in range(8):
         beliefs.ended(first.job, truth.work)
     assert beliefs.outlook(second.job, Sealed(), None, 0.0).spread < before / 2
+
+
+def test_a_model_with_a_known_shape_has_a_curve_before_its_first_step() -> None:
+    nodes = cluster(16, node_set(device_type="T4", devices=4))
+    first = replace(job("a", 1, most=64, application="imagenet", batch=3200), number=1)
+    plain, told = (
+        Learnt({"T4": 4}, cluster=nodes, models=models).outlook(first, Sealed(), None, 0.0).speed
+        for models in ({}, {"imagenet": shipped_profile("resnet50")})
+    )
+    assert plain.rate("T4", 32) == plain.rate("T4", 4)  # nothing is promised beyond a node
+    assert told.rate("T4", 32) > 2 * told.rate("T4", 4)

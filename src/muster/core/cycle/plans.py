@@ -14,10 +14,10 @@ from muster.model.job import Job, Role
 from muster.model.outlook import Outlook
 from muster.model.placement import Placement, Slot
 from muster.model.plan import ChosenPlan, Overlap, Sync
-from muster.model.profile import CapturedShape
+from muster.model.profile import CapturedShape, ModelProfile
 from muster.model.view import JobState
 from muster.perf.predict import Knowledge, Predictor
-from muster.perf.shape import Shape, site_of
+from muster.perf.shape import Shape, site_of, symmetry
 from muster.planner.placed import SyncWay, numbered, price_of, ways
 
 CLEARLY = 0.95
@@ -52,6 +52,10 @@ class Plans:
         self.knowledge = knowledge
         self._predictor = Predictor(cluster, knowledge)
         self._ways: dict[tuple[object, ...], tuple[SyncWay, ...]] = {}
+        self._profiles: dict[ModelProfile, ModelProfile] = {}
+        self._models: dict[int, tuple[ModelProfile, ModelProfile]] = {}
+        """By id, with the profile itself, so that no other gets that id."""
+        self._symmetries: dict[tuple[str, tuple[int, ...]], tuple[str, ...]] = {}
         self._corrections: dict[tuple[str, Sync], float] = {}
         self._settled: dict[int, tuple[JobState, CapturedShape]] = {}
         """Running jobs that were looked at as they are, and keep their plan."""
@@ -153,12 +157,32 @@ class Plans:
         return self._corrections[key]
 
     def _ways_of(self, job: Job, shape: CapturedShape, placement: Placement) -> tuple[SyncWay, ...]:
-        program, batch = job.program, job.batch or shape.batch
-        where: Shape = site_of(self._predictor.cluster, numbered(placement)).shape
-        key = (shape.profile, batch, program.sync, program.owners, where)
+        program, batch, profile = job.program, job.batch or shape.batch, self._model(shape.profile)
+        where = self._class_of(site_of(self._predictor.cluster, numbered(placement)).shape)
+        key = (id(profile), batch, program.sync, program.owners, where)
         if key not in self._ways:
-            self._ways[key] = ways(self._predictor, job, shape.profile, batch, placement)
+            self._ways[key] = ways(self._predictor, job, profile, batch, placement)
         return self._ways[key]
+
+    def _model(self, profile: ModelProfile) -> ModelProfile:
+        """Return one object for all equal profiles: hashing thousands of tensors takes its time."""
+        known = self._models.get(id(profile))
+        if known is None:
+            same = self._profiles.setdefault(profile, profile)
+            known = self._models[id(profile)] = profile, same
+        return known[1]
+
+    def _class_of(self, shape: Shape) -> tuple[object, ...]:
+        """Return what is equal for placements that differ by which of equal devices they have."""
+        found: list[object] = []
+        for host in shape:
+            key = (host.configuration, tuple(seat.bits for seat in host.seats))
+            if key not in self._symmetries:
+                layers = self._predictor.cluster.configurations[host.configuration].layers
+                self._symmetries[key] = symmetry(layers, key[1])
+            tasks = tuple((s.role, s.task, s.millicores, s.memory) for s in host.seats)
+            found.append((host.configuration, host.rack, host.domain, tasks, self._symmetries[key]))
+        return tuple(found)
 
 
 def _chosen(priced: list[_Priced]) -> ChosenPlan | None:

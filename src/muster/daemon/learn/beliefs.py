@@ -247,7 +247,7 @@ class Beliefs:
         outlook = self._outlook(live, now)
         declared = live.job.duration is not None
         alike = (kin.reports or declared) and self._applications.have_ended(kin.application)
-        by_loss = told.work is None and live.watch.predicts(live.track.step)
+        by_loss = told.work is None and live.watch.predicts(live.track.done)
         if told.work is None and not ((alike or by_loss or declared) and outlook.spread <= GUESS):
             return None
         workers = sum(live.held.shape)
@@ -262,7 +262,7 @@ class Beliefs:
     def ending(self, job: int) -> LossEnding | None:
         """Return when the loss of a job ends it, and whether it has stopped falling; None: unknown."""
         live = self._live.get(job)
-        return live.watch.ending(live.track.step) if live is not None and live.track.reported else None
+        return live.watch.ending(live.track.done) if live is not None and live.track.reported else None
 
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""
@@ -456,6 +456,7 @@ class Beliefs:
             kin = self._kin(live)
             self._allow(kin)
             live.told = key, kin, for_learner(live.job, kin, self._work(live.job, kin, track.steps))
+            self._foresee(live.job, live.told[2])
         return live.told[1], live.told[2]
 
     def _work(self, job: Job, kin: Kin, steps: int) -> float | None:
@@ -478,8 +479,7 @@ class Beliefs:
         # A restarted job resumes from its checkpoint.
         track = live.track
         kept = min(1.0, track.saved / max(1, track.step)) if live.held is None else 1.0
-        # Losses are counted by steps, whose size a free batch changes.
-        ends = None if track.free.largest else live.watch.left(int(kept * track.step))
+        ends = live.watch.left(kept * track.done, track.free.efficiency or 1.0)
         return self._learner.outlook(told, live.held, kept * track.done, ends)
 
     def _allow(self, kin: Kin) -> None:
@@ -488,10 +488,15 @@ class Beliefs:
         if limits is not None:
             self._learner.allow(kin.application, limits)
 
+    def _foresee(self, job: Job, told: Job) -> None:
+        """Tell the learner what the shape of a job's model foretells, if it is known."""
+        found = self._shapes.foretold(self._mark(job), job.model, self._transfers.cluster)
+        self._learner.foresee(told, found)
+
     def _unstarted(self, job: Job) -> Outlook:
         """Return the outlook of a job that has not run, shared by all about which the same is known."""
         kin = self._applications.kin(job)
-        if not self._applications.knows(kin):
+        if job.model is None and not self._applications.knows(kin):
             kin = Kin(UNKNOWN, UNKNOWN, batch=kin.batch, reports=kin.reports)
         asks = (job.workers.gang, job.workers.most, job.device_types)
         key = (kin.application, kin.batch, job.work, job.duration, asks)
@@ -501,6 +506,7 @@ class Beliefs:
             if len(self._alike) > ALIKE:
                 self._alike.clear()
             told = for_learner(job, kin, self._work(job, kin, 0))
+            self._foresee(job, told)
             kept = self._alike[key] = version, self._learner.outlook(told, None, 0.0)
         return kept[1]
 

@@ -16,12 +16,15 @@ import msgspec
 from muster.daemon.learn.captured import profile_of
 from muster.daemon.learn.notes import SHAPE
 from muster.daemon.learn.transfers import Spot
+from muster.model.cluster import Cluster
 from muster.model.plan import ChosenPlan, Overlap, Sync
 from muster.model.profile import CapturedShape, ModelProfile
 from muster.perf.compute import Computed, ComputeHistory
 from muster.perf.history.links import LinkHistory
 from muster.perf.history.steps import StepHistory, Stepped
+from muster.perf.learnt.foretold import Foreteller
 from muster.perf.predict import Knowledge
+from muster.perf.speed.foresight import Foresight
 from muster.store.batch import Note
 from muster.wire.messages import Changed, StepDone
 
@@ -85,6 +88,7 @@ class Shapes:
         self._knowledge = Knowledge()
         self._made = -FRESH
         self._notes: list[Note] = []
+        self._foreteller: Foreteller | None = None
         self.untold = False
         """Whether a job has shown something since a cycle was told: it may want another plan."""
 
@@ -191,6 +195,19 @@ class Shapes:
         """Return the s of a step that a job has measured with its current tasks; None: not yet."""
         watched = self._jobs.get(job)
         return watched.measured.get(sync) if watched is not None else None
+
+    def foretold(
+        self, mark: str, named: ModelProfile | None, cluster: Cluster | None
+    ) -> Mapping[str, Foresight]:
+        """Return what a model foretells of its steps by device type; `named`: by its user."""
+        model = self._models[mark][0] if mark in self._models else named
+        if model is None or cluster is None:
+            return {}
+        before = self._foreteller
+        if before is None or before.cluster is not cluster or before.knowledge is not self._knowledge:
+            self._foreteller = Foreteller(cluster, self._knowledge)
+        assert self._foreteller is not None
+        return self._foreteller.of(model)
 
     def knowledge(self, links: LinkHistory, now: float) -> Knowledge:
         """Return what is known: the same object until something has changed, and for a while."""

@@ -8,11 +8,11 @@ device of the first type:
 
 With a free batch each stretch of progress uses its best batch. Speeds are predicted for up to twice as
 many devices as any job of the application has had (as Pollux explores), at least for one node, and are
-level beyond.
+level beyond, unless the shape of its model foretells them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, hypot, log
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ from muster.perf.learnt.ratios import SPREAD, slower
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.tables import ByType
 from muster.perf.learnt.way import Way, stretch
+from muster.perf.speed.foresight import Foresight
 
 T = TypeVar("T")
 Batches = tuple[int | None, ...]
@@ -79,6 +80,8 @@ class _Kind:
     """The most work any of them has done."""
     batches: MeasuredBatches = field(default_factory=MeasuredBatches)
     """Steps by batch, of those whose batch is free."""
+    foreseen: Mapping[str, Foresight] = field(default_factory=dict)
+    """What the shape of its model foretells, by device type."""
 
     @property
     def way(self) -> Way:
@@ -124,7 +127,7 @@ class Learner:
         split = _split(kind.range, held.batch or job.batch, held.workers)
         kind.batches.add(held, split.batch, report.step / report.slowed)
         if held.device_type not in kind.steps:
-            kind.steps[held.device_type] = self._unseen(held.device_type)
+            kind.steps[held.device_type] = self._unseen(kind, held.device_type)
         steps = kind.steps[held.device_type]
         # Elsewhere it would have other neighbours: the curve is of a job alone, only `here` is not.
         steps.add(PlacedSplit(held.shape, split), report.step / report.slowed, report.sync)
@@ -137,6 +140,11 @@ class Learner:
             self._own[job.number] = held, exp(WEIGHT * log(report.step) + (1 - WEIGHT) * log(mean))
         else:
             self._own[job.number] = held, report.step
+
+    def foresee(self, job: Job, told: Mapping[str, Foresight]) -> None:
+        """Take in what the shape of a job's model foretells by device type; its steps correct that."""
+        if told:
+            self._kind(job).foreseen = told
 
     def paused(self, job: Job, change: ChangeKind, seconds: float) -> None:
         """Take in the s without progress that a change has cost a job."""
@@ -218,10 +226,12 @@ class Learner:
         if held is None or own is None or own[0] != held:
             return None
         devices = held.workers
-        steps, batch = self._steps(kind, held.device_type), held.batch or job.batch
+        batch = held.batch or job.batch
         key = ("step", kind.name, held.device_type, devices, batch)
         predicted, _ = self._kept(
-            key, steps.known(), lambda: self._seconds(kind, held.device_type, (batch,), (devices,))
+            key,
+            self._version(kind, held.device_type),
+            lambda: self._seconds(kind, held.device_type, (batch,), (devices,)),
         )
         return speed.rate(held.device_type, devices) * float(predicted[0, 0]) / own[1]
 
@@ -234,7 +244,8 @@ class Learner:
     def _cost(self, job: Job, kind: _Kind, device_type: str) -> Costs:
         steps = self._steps(kind, device_type)
         known = max(GROWTH * steps.widest, self._node_devices[device_type])
-        devices = range(1, min(job.workers.most, known) + 1)
+        most = job.workers.most
+        devices = range(1, (most if kind.foreseen else min(most, known)) + 1)
         batches = self._batches(job, kind)
         live = self._free and kind.range is not None and kind.range.live
         key = ("cost", kind.name, device_type, batches, len(devices), live)
@@ -251,17 +262,19 @@ class Learner:
         seconds, used = self._kept(
             key, version, lambda: self._seconds(kind, device_type, batches, devices)
         )
-        values = np.array(kind.way.values() if kind.way else [1.0])
+        # Before the first report: work is counted in steps of the smallest batch.
+        values = np.array(kind.way.values() if kind.way else [1 / (batches[0] or 1)])
         if kind.range is None or not kind.noise:
             return np.asarray((used / seconds)[:, :, None] * values, dtype=np.float64)
         gains = gain(values, kind.range.smallest, used[:, :, None])
         return np.asarray(gains / seconds[:, :, None], dtype=np.float64)
 
     def _version(self, kind: _Kind, device_type: str) -> tuple[object, ...]:
-        """Return what seconds depend on."""
+        """Return what seconds depend on: whose reports, too, as two types' first may look alike."""
         live = kind.range is not None and kind.range.live
         heard = kind.batches.count if live else 0
-        return self._steps(kind, device_type).known(), self._slower(kind, device_type), heard
+        base = self._base(kind, device_type)
+        return base, self._steps(kind, device_type).known(), self._slower(kind, device_type), heard
 
     def _seconds(
         self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]
@@ -276,7 +289,7 @@ class Learner:
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
         seconds *= self._slower(kind, device_type)
-        _hope(seconds, devices, steps.widest)
+        _hope(seconds, devices, steps.widest, max(GROWTH * steps.widest, node))
         if kind.range is not None and kind.range.live:
             kind.batches.correct(seconds, device_type, [batch or 0 for batch in batches], devices)
         if kind.range is not None and len(batches) > 1:
@@ -293,7 +306,8 @@ class Learner:
             packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
         )
         key = ("spread", kind.name, device_type, devices, batch)
-        spread = self._kept(key, steps.known(), lambda: steps.spread(place))
+        version = self._base(kind, device_type), steps.known()
+        spread = self._kept(key, version, lambda: steps.spread(place))
         return spread if device_type in kind.steps else hypot(spread, SPREAD)
 
     def _batches(self, job: Job, kind: _Kind) -> Batches:
@@ -327,15 +341,17 @@ class Learner:
 
     def _steps(self, kind: _Kind, device_type: str) -> StepTimes:
         """Return the reports of the type; without any, those of the best known type."""
-        return kind.steps.get(self._base(kind, device_type)) or self._unseen(device_type)
+        base = self._base(kind, device_type)
+        told = base if base in kind.foreseen else device_type
+        return kind.steps.get(base) or self._unseen(kind, told)
 
     def _base(self, kind: _Kind, device_type: str) -> str:
-        """Return the type whose reports tell of this one: itself, or the best known, or the first."""
-        if device_type in kind.steps:
+        """Return the type that tells of this one: itself, or the best reported, or one foretold."""
+        if device_type in (kind.steps or kind.foreseen):
             return device_type
         if kind.steps:
             return max(kind.steps, key=lambda each: kind.steps[each].widest)
-        return next(iter(self._node_devices), device_type)
+        return next(iter(kind.foreseen or self._node_devices), device_type)
 
     def _slower(self, kind: _Kind, device_type: str) -> float:
         """Return s of a step on the type per s on the one whose reports tell of it."""
@@ -345,11 +361,12 @@ class Learner:
         both = (each.steps for each in self._kinds.values() if {base, device_type} <= each.steps.keys())
         return slower(device_type, base, (_alone(at[device_type], at[base]) for at in both))
 
-    def _unseen(self, device_type: str) -> StepTimes:
+    def _unseen(self, kind: _Kind, device_type: str) -> StepTimes:
         """Return what is believed of an application's steps on a type before any was reported."""
         known = (each.steps[device_type] for each in self._kinds.values() if device_type in each.steps)
         found = [unknowns for steps in known if (unknowns := steps.unknowns()) is not None]
-        return StepTimes(self._kept(("prior", device_type), len(found), lambda: prior_from(found)))
+        prior = self._kept(("prior", device_type), len(found), lambda: prior_from(found))
+        return StepTimes(replace(prior, foresight=kind.foreseen.get(device_type)))
 
     def _kept(self, key: tuple[object, ...], state: object, make: Callable[[], T]) -> T:
         known = self._memo.get(key)
@@ -379,8 +396,8 @@ def _alone(here: StepTimes, there: StepTimes) -> float:
     return float(here.seconds(place, 1)[0] / there.seconds(place, 1)[0])
 
 
-def _hope(seconds: Array, devices: Sequence[int], widest: int) -> None:
-    """Assume perfect scaling beyond the most devices ever tried, as Pollux does.
+def _hope(seconds: Array, devices: Sequence[int], widest: int, upto: int) -> None:
+    """Assume perfect scaling from the most devices ever tried up to some more, as Pollux does.
 
     The form alone may predict that more would not help; then nobody tries, and it never learns. Nor is
     the better end of what it holds probable enough: with one standard deviation a drawn workload of
@@ -388,7 +405,8 @@ def _hope(seconds: Array, devices: Sequence[int], widest: int) -> None:
     """
     at = widest - devices[0]
     if 0 <= at < len(devices):
-        perfect = seconds[:, at : at + 1] * widest / np.array(devices[at:])
+        most = np.minimum(np.array(devices[at:]), upto)
+        perfect = seconds[:, at : at + 1] * widest / most
         seconds[:, at:] = np.minimum(seconds[:, at:], perfect)
 
 

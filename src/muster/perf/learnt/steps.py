@@ -1,7 +1,7 @@
 """Step times on other devices: the posterior of one application on one device type.
 
 It is the fitted form (`speed.fitted`) with what measured settings have beyond it (`residue`). Before
-the first report it is the prior, which what other applications have shown has made (`priors`).
+the first report it is the prior, made from other applications (`priors`) and the model's shape.
 
 Reports are averaged by setting. The form is refitted only while few settings are known, when a new one
 is off its prediction, or when a known one is no longer what it was fitted to: a first measurement may
@@ -118,8 +118,8 @@ class StepTimes:
         self._version += 1
 
     def seconds(self, places: Sequence[PlacedSplit], prior_batch: int) -> Array:
-        """Return s of a step at each place, before any report in units of a step of `prior_batch`
-        samples on one device.
+        """Return s of a step at each place, before any report as foretold from the model, else in
+        units of a step of `prior_batch` samples on one device.
 
         Near a measured setting the form's value with that setting's residue: a measured number of
         devices is then no dip among predictions, at which policies that add one at a time would stop.
@@ -128,8 +128,10 @@ class StepTimes:
         settings = [place.setting for place in places]
         even = np.zeros(len(settings))
         if self._fit is None:
-            unit = Reference(1.0, prior_batch)
-            at, rest = times(self._prior.middles, Arrays.of(settings), unit, even, even), even
+            seen = self._prior.foresight
+            unit = Reference(seen.seconds(prior_batch) if seen else 1.0, prior_batch)
+            middles = self._prior.at(prior_batch).middles
+            at, rest = times(middles, Arrays.of(settings), unit, even, even), even
         else:
             at = _fitted(self._fit, settings)
             rest = even if self._rest is None else self._rest.at(settings)
@@ -146,7 +148,7 @@ class StepTimes:
         """Return the standard deviation of the logarithm of a step there."""
         self._refresh()
         if self._fit is None:
-            return UNSEEN
+            return self._prior.foresight.known if self._prior.foresight else UNSEEN
         estimate = self._fit.seconds(place.setting)
         return log(estimate.high / estimate.mean) / NORMAL_80
 

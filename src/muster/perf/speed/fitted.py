@@ -15,7 +15,7 @@ Fit: the most probable unknowns (maximum a posteriori, Gauss-Newton); intervals 
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from math import isfinite, sqrt
 
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
+from muster.perf.speed.foresight import Foresight
 from muster.perf.speed.gauss_newton import CLOSE, solve
 from muster.perf.speed.step_form import BELIEFS, Arrays, Belief, Reference, StepSetting, Times, times
 
@@ -95,12 +96,20 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """The belief before the first sample, the same for every job."""
+    """The belief before the first sample: of any job, and what its own model foretells."""
 
     beliefs: tuple[Belief, ...] = BELIEFS
     spread: Spread = Spread()
     spread_weight: float = 8.0
     """Measurements that the prior spread is worth."""
+    foresight: Foresight | None = None
+    """What the shape of the model says; None: unknown."""
+
+    def at(self, batch: float) -> "Prior":
+        """Return the belief in units of a step of this batch, foresight included."""
+        if self.foresight is None:
+            return self
+        return replace(self, beliefs=self.foresight.refine(self.beliefs, batch), foresight=None)
 
     @property
     def middles(self) -> Array:
@@ -229,6 +238,7 @@ def _fit_one(sample: PlacedSample, prior: Prior) -> FittedSpeed:
     rigid job it is all there ever is to fit.
     """
     setting = sample.setting
+    prior = prior.at(setting.batch)
     alike = _fit_shape(setting.shape, prior)
     columns = _Columns.of(prior, alike.columns.spread, [setting])
     unit = Reference(sample.seconds, setting.batch)
@@ -243,6 +253,7 @@ def _fit_shape(shape: tuple[int, ...], prior: Prior) -> FittedSpeed:
 def _fit_all(kept: tuple[PlacedSample, ...], prior: Prior) -> FittedSpeed:
     smallest = min(kept, key=lambda s: (s.setting.devices, s.setting.batch))
     unit = Reference(smallest.computing, smallest.setting.batch)
+    prior = prior.at(unit.batch)
     fit = _most_probable(kept, unit, _columns(kept, prior, 1.0), None, ROUGHLY)
     for i in range(ROUNDS):
         scale = _scale(fit, prior)

@@ -194,8 +194,11 @@ class Buckets:
         parameter.grad = grad
 
     @contextlib.contextmanager
-    def differentiating(self, last: bool = True) -> Iterator[None]:
-        """Take the gradients of a backward pass; `last`: hand them over."""
+    def differentiating(self, last: bool = True, counts: bool = True) -> Iterator[None]:
+        """Take the gradients of a backward pass; `last`: hand them over.
+
+        `counts`: whether they are of samples, not of a stand-in.
+        """
         self._passing, self._adding = True, not last
         try:
             yield

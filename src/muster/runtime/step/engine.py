@@ -13,6 +13,7 @@ redone step skips the phases that were applied, so that nothing is applied twice
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import isfinite
@@ -162,6 +163,14 @@ class StepEngine(Membership):
         self.state.numbers.begin(step)
         self._hyper.begin(step)
         self.agreement.begin(step, self.holds and self.works, self.updates)
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Let all workers use the model beside the step; a collective if none has the whole."""
+        return nullcontext()
+
+    def rounds(self, own: int) -> int:
+        """Return how many micro-batches a sum has, if this task has some of its own."""
+        return own
 
     def begin_sum(self, chosen: Collection[int] | None = None) -> None:
         """Begin a sum of the step; `chosen`: parameters, None: all."""
@@ -524,9 +533,10 @@ class StepEngine(Membership):
 
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
-        self._buffers.redo()
-        self.state.numbers.redo()
-        self._hyper.redo()
+        if self.state.position.step + 1 >= self._step:  # else a checkpoint was loaded meanwhile
+            self._buffers.redo()
+            self.state.numbers.redo()
+            self._hyper.redo()
         self._void_step = 0
         self._recover_if_broken()
 
@@ -585,9 +595,8 @@ class StepEngine(Membership):
     def _report_hops(self, crew: Crew) -> None:
         """Tell what has passed to other hosts; the first step of a formation is not counted."""
         if self._hops is None or self._hops[0] != crew.formation:
-            ring = crew.choice.kind in ("ring", "nccl")
-            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank, ring=ring)
+            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank)
             return
         for hop in self._hops[1].step():
-            said = (hop.peer, hop.bytes, hop.seconds, hop.latency, hop.beside)
+            said = (hop.peer, hop.bytes, hop.seconds, hop.latency)
             self.link.send(Transferred(self.settings.task, crew.formation, *said))

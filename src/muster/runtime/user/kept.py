@@ -73,7 +73,7 @@ class KeptThings:
 
     def _guard(self, thing: Any) -> None:
         """Guard the methods that count steps."""
-        if isinstance(thing, GradScaler):
+        if _is_used(thing, GradScaler):
             for name in SCALER_METHODS:
                 _replace(thing, name, ScalerGuard(self._gradients, thing))
         elif isinstance(thing, LRScheduler):
@@ -166,6 +166,7 @@ def _replace(thing: Any, name: str, guard: Callable[..., Any]) -> None:
 def _objects(state: TrainingState) -> list[Any]:
     """Return this process's schedules and scalers, and averages of a training's models."""
     kinds = (LRScheduler, GradScaler, AveragedModel)
+    gc.collect()  # what an earlier training of this process has left behind
     found = [each for each in gc.get_objects() if issubclass(type(each), kinds)]
     names = [list(model.state_dict()) for model in state.models]
     return [
@@ -174,6 +175,7 @@ def _objects(state: TrainingState) -> list[Any]:
 
 
 def _is_used(thing: Any, kind: type) -> bool:
+    """Whether it is of this kind; a scaler that is switched off only calls the optimiser."""
     return isinstance(thing, kind) and (not isinstance(thing, GradScaler) or thing.is_enabled())
 
 

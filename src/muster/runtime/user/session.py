@@ -189,7 +189,7 @@ class Session(StepStatus, BatchStatus):
         `global_batch=(own, largest)`: begin with your own batch, for which the learning rate is meant,
         and let it grow where that reaches a loss sooner; `steps` then counts steps of the own one.
         `lr_scale`: what a larger batch does to the learning rate: "sqrt", "adascale", "linear", None,
-        or a function of the factor; by default "sqrt" for Adam and its kin, "adascale" for SGD.
+        or a function of the factor; by default "adascale", for Adam and its kin the root of that.
 
         Ends after `epochs` or `steps`, whichever is first. A torch DataLoader is taken apart: its
         `batch_size` is the global batch. `sampler`: a function of the epoch that returns ids, or a
@@ -340,17 +340,14 @@ class Session(StepStatus, BatchStatus):
         names to such; a criterion with reduction="none" is called as in `Training`. By default the loss
         that `ctx.forward` or `Training` was given. Models are in evaluation mode, without gradients; it
         gets the first. A DataLoader is taken apart: its `batch_size` is the batch of one worker.
-        Every worker calls it in the same place: inside the loop or after it.
+        Every worker calls it in the same place: inside the loop or after it (with `shard`, inside).
         """
         together = self._together("ctx.evaluate()")
-        if not together.engine.whole:
-            raise BadTrainingError(
-                "ctx.evaluate() needs the whole model on every worker, and with shard= each has a part "
-                "of it: ctx.export(path) writes it, to be evaluated afterwards"
-            )
         chosen = metric or self._default_metric()
+        gathered = None if together.engine.whole else together.engine.gathered
         assert self._state is not None
-        one = Evaluation(self._state.models, Evaluated.of(data, batch, collate), chosen, self.device)
+        given = Evaluated.of(data, batch, collate)
+        one = Evaluation(self._state.models, given, chosen, self.device, gathered)
         try:
             with together.busy():
                 sums = together.call(lambda: one.run(together.engine.exchange, together.part))
@@ -495,7 +492,13 @@ class Session(StepStatus, BatchStatus):
         return self._loop
 
     def _together(self, what: str) -> Together:
-        return self._begun_loop(what).together
+        loop = self._begun_loop(what)
+        if loop.ended and self._kinds is not False:
+            raise BadTrainingError(
+                f"with shard= {what} belongs inside the loop: after it the workers part, each with its "
+                "part of the model; ctx.export(path) writes the whole"
+            )
+        return loop.together
 
     def _default_metric(self) -> Metric:
         losses = self._forward

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from muster.files.errors import InputError, shown
 from muster.model.job import Job, Role, RoleSpec
+from muster.model.profile import ModelProfile
 from muster.perf.learnt.batches import BatchRange
 from muster.sim.scenario.configuration import Configuration
 from muster.sim.trace.inspect import alone
@@ -33,6 +34,8 @@ class Survey:
     longest: float = 0.0
     ranges: dict[str, BatchRange] = field(default_factory=dict)
     """Limits of the batch by application, where known."""
+    models: dict[str, ModelProfile] = field(default_factory=dict)
+    """Shapes of what it trains by application, where known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,4 +169,6 @@ def _surveyed(arrivals: Iterable[Arrival], survey: Survey, weigh: bool) -> Itera
         measured = getattr(each.truth, "model", None)
         if each.job.application is not None and measured is not None:
             survey.ranges[each.job.application] = measured.range
+            if measured.shape is not None:
+                survey.models[each.job.application] = measured.shape
         yield each

@@ -135,7 +135,14 @@ def _beliefs(
     # Imported here: an oracle does not need it.
     from muster.sim.learnt import Learnt
 
-    return partial(Learnt, cluster.node_devices(), survey.ranges, free_batch=configuration.free_batch)
+    return partial(
+        Learnt,
+        cluster.node_devices(),
+        survey.ranges,
+        free_batch=configuration.free_batch,
+        cluster=cluster,
+        models=survey.models,
+    )
 
 
 def _horizon(configuration: Configuration, survey: Survey, cluster: Cluster) -> float:

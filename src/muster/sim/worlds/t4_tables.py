@@ -20,6 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from muster.files.profile.profile_file import shipped_profile
+from muster.model.profile import ModelProfile
 from muster.perf.learnt.batches import BatchRange
 from muster.sim.worlds.interpolate import Array, Interpolation
 
@@ -29,6 +31,8 @@ LARGEST_LOCAL = {"yolov3": 8}
 """Largest batch of one device where it is not the largest measured: the published evaluation's."""
 SINGLE = frozenset({"ncf"})
 """Models that run on one device only, whatever their batch."""
+SHAPES = {"imagenet": "resnet50"}
+"""The shipped profile of what is trained there."""
 NODE = 4
 """Devices of a node there."""
 NODES = 16
@@ -104,6 +108,11 @@ class T4Model:
     def __reduce__(self) -> tuple[type["T4Model"], tuple[T4Rows]]:
         """Send only what was read to another process."""
         return T4Model, (self._rows,)
+
+    @property
+    def shape(self) -> ModelProfile | None:
+        """The shape of the network, where a shipped one is the same."""
+        return shipped_profile(SHAPES[self.name]) if self.name in SHAPES else None
 
     def most(self, batch: int) -> int:
         """Return the most devices a job of this batch can use."""
