@@ -1,13 +1,14 @@
-"""A lower bound on the mean completion time of rigid jobs on several device types, by a linear programme.
+"""A lower bound on the mean completion time of rigid jobs on several types, by a linear programme.
 
-Time is cut into slots. x is the part of a slot for which a job runs on a type; it runs on one at a time,
-and the devices of a type suffice. A job's progress has its mean moment M_j; it progresses by at most
-1 / h_j each s, h_j being its time on its best type, so that it ends no earlier than M_j + h_j / 2, nor
-than r_j + h_j (see `muster.sim.report.bounds`). Progress in a slot counts at the slot's beginning, so
-every schedule, with any pauses, satisfies the programme, and its least sum is a bound.
+Time is cut into slots. x is the part of a slot for which a job runs on a type; it runs on one at a
+time, and the devices of a type suffice. A job's progress has its mean moment M_j; it progresses by at
+most 1 / h_j each s, h_j being its time on its best type, so that it ends no earlier than M_j + h_j / 2,
+nor than r_j + h_j (see `muster.sim.report.bounds`). Progress in a slot counts at the slot's beginning,
+so every schedule, with any pauses, satisfies the programme, and its least sum is a bound.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -57,7 +58,7 @@ def lp_bound(arrivals: Sequence[Arrival], devices: Mapping[str, int], horizon: f
     rows += [(base + j, column, value) for j, column, value in cost_rows] + ends
     limits = np.concatenate((tops, once, -best / 2))
     total = columns + count
-    found = linprog(
+    found: Any = linprog(
         np.concatenate((np.zeros(columns), np.ones(count))),
         A_ub=_matrix(rows, base + count, total),
         b_ub=limits,
@@ -71,6 +72,6 @@ def lp_bound(arrivals: Sequence[Arrival], devices: Mapping[str, int], horizon: f
     return float((found.x[columns:] - [each.at for each in arrivals]).mean())
 
 
-def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> coo_array:
+def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> Any:
     at, to, values = zip(*entries, strict=True)
     return coo_array((values, (at, to)), shape=(rows, columns))

@@ -61,4 +61,4 @@ class Outlook:
     start: float | None = None
     """s without progress when it is started, again or for the first time; None: its `pause`."""
     untried: tuple[str, ...] = ()
-    """Device types on which no job like it was measured: its speed there is carried over from others."""
+    """Device types on which no job like it was measured: its speed there is that of others."""

@@ -193,9 +193,9 @@ class Bid:
             values[at] = self.price * (float(curve.rates[at]) if self._here is None else self._here)
         firm = self._firm()
         values = [value + firm for value in values]
-        first, last = (
-            (0, len(values)) if held is None else self._within(at, len(values), now, wanted=wanted)
-        )
+        if held is None:
+            return Offer((0, *curve.devices), (0.0, *values))
+        first, last = self._within(at, len(values), now, wanted=wanted)
         return Offer((0, *curve.devices[first:last]), (0.0, *values[first:last]))
 
     def _firm(self) -> float:

@@ -58,11 +58,9 @@ class Trials:
             ready = [bid for bid in bids if self._may(bid) and self._due(bid, found) <= self.now]
             for bid in sorted(ready, key=lambda bid: (_failed(found, bid), bid.number)):
                 if (goal := self._elsewhere(bid) or self._more(bid)) is not None:
-                    trial = Trial(
-                        goal[1], self.now, _failed(found, bid), open=True, device_type=goal[0]
-                    )
-                    found[bid.number] = trial
-                    self._lend(bid, *goal)
+                    where, workers = goal
+                    found[bid.number] = Trial(workers, self.now, _failed(found, bid), True, where)
+                    self._lend(bid, where, workers)
                     break
         again = min((self._again(bid, found) for bid in bids if idle), default=inf)
         return found, again

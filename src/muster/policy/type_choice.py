@@ -6,10 +6,9 @@ a type adds what its steps have beyond those that it pushes out:
 
     join = max over k of v(k) - L(k),    L(k) = the sum of the k smallest steps that are served there.
 
-One job after the other is taken out and put where it adds most, itself being no cost to itself; the sum
-of all steps served never falls, and with `ROUNDS` there is an end. Those that would be worth least come
-first: the expensive ones then choose knowing the rest. What a move costs is in the offers: a job has the
-type that it holds without its pause.
+One job after the other, the most urgent first, is taken out and put where it adds most, being no cost
+to itself. The sum of all steps served never falls, and after `ROUNDS` there is an end. What a move
+costs is in the offers: a job has the type that it holds without its pause.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +84,7 @@ def choose_types(
             sides[type_].put(own[type_])
     order = sorted(range(len(steps)), key=lambda i: (bool(chosen[i]), -_height(steps[i]), i))
     for _ in range(ROUNDS):
-        if not any([_moved(i, steps[i], sides, chosen) for i in order]):
+        if not sum(_moved(i, steps[i], sides, chosen) for i in order):
             break
     return chosen
 

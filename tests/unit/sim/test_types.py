@@ -1,6 +1,7 @@
 """Scenes of a cluster with one T4 and one A100: who runs where, and for how long."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -31,12 +32,8 @@ def arrives(
     at: float, name: str, seconds: float, *types: str, number: int, priority: int = 0
 ) -> Arrival:
     """A job of this many seconds on the slow type, eight times as fast on the other."""
-    job = builders.job(
-        name,
-        **{"gang": 1, "device_types": types, "number": number, "priority": priority},
-        application=name[:1],
-        pause=30.0,
-    )
+    fields: dict[str, Any] = {"device_types": types, "number": number, "priority": priority}
+    job = builders.job(name, gang=1, application=name[:1], pause=30.0, **fields)
     return Arrival(at, job, PowerLaw(seconds, PowerSpeed(1, 1.0, EIGHT_TIMES)))
 
 
