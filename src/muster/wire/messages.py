@@ -49,6 +49,8 @@ class MemberPlan:
     """Whether shares of the batch follow the workers' speeds."""
     shares: tuple[float, ...] = ()
     """Parts of the parameters by rank (sum 1), as decided for these members; empty: from the links."""
+    leader: str = ""
+    """The survivor that made it after a failure; empty: the coordinator made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,17 @@ class UseBatch:
     """Change the global batch after the next step, if the training allows one of this size."""
 
     batch: int
+    order: int
+    """Later orders have higher numbers; from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseEnding:
+    """End the training by this from the next epoch on, whatever its script says; empty: not by its
+    loss."""
+
+    until: str
+    """As `ending.parse_ending` reads it."""
     order: int
     """Later orders have higher numbers; from 1."""
 
@@ -302,6 +315,7 @@ Message = (
     | CheckpointNow
     | Stop
     | UseBatch
+    | UseEnding
     | Received
     | Hello
     | Ready

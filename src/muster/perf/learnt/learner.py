@@ -175,7 +175,7 @@ class Learner:
         resize, start = (self._changes.cost(job.number, kind.name, each) for each in ChangeKind)
         here, steady = self._here(job, kind, held, speed), self._steadied(job, kind, held, speed, end)
         untried = tuple(each for each in self._types(job) if each not in kind.steps)
-        return Outlook(left.middle, steady, spread, here, resize, start, untried)
+        return Outlook(left.middle, steady, spread, here, resize, start, untried=untried)
 
     def _steadied(self, job: Job, kind: _Kind, held: Held | None, speed: ByType, done: float) -> ByType:
         """Keep the batch that a job has if another gains little."""

@@ -87,6 +87,8 @@ class StepEngine(Membership):
         self.agreement = Agreement(state, device)
         self.is_due: Callable[[int], bool] = lambda _: False
         """Whether a checkpoint belongs after a step."""
+        self.on_given: Callable[[], None] = lambda: None
+        """Called by the primary when another ending was given."""
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
@@ -397,6 +399,7 @@ class StepEngine(Membership):
             sketch=drawn.sketch,
             square=self.probe.own() if self.part.count and not ours.failed else 0.0,
             **self.batching.vote(),
+            **self.state.told.row(),
             **self.agreement.opinion(),
         )
 
@@ -458,7 +461,19 @@ class StepEngine(Membership):
         self._request &= ~int(mine.request)
         self._turning = True
         self._take_plan(self._votes)
+        self._follow_ending()
         self.on_commit(before, losses)
+
+    def _follow_ending(self) -> None:
+        """Adopt what was ordered last, from the ballots of a step; the same on every member."""
+        state = self.state
+        given = state.given.newest(self._votes)
+        if given == state.given:
+            return
+        # Flat by the previous rule is not flat by this one.
+        state.given, state.trend = given, replace(state.trend, flat=0)
+        if self.primary:
+            self.on_given()
 
     def _change_batch(self, crew: Crew) -> None:
         """Take the batch that members wish for, and share it out; the same on every member."""
