@@ -106,6 +106,14 @@ def die_before_voting(step: int, saved: Path) -> None:
     Ring.put = dying  # type: ignore[method-assign, assignment]
 
 
+def dying(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """The losses; worker-1 dies of them."""
+    found = losses(model, x, y)
+    if os.environ.get("MUSTER_TASK") == "worker-1":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+
 def lose_ballots(step: int) -> None:
     """Let one step's ballots fail here, once all have summed them: the others count the step."""
     finish, calls = Ring.finish, iter(range(1, 1_000_000))
@@ -119,8 +127,8 @@ def lose_ballots(step: int) -> None:
     Ring.finish = failing  # type: ignore[method-assign, assignment]
 
 
-def main() -> None:
-    """Train as told; the whole model is written at the end, what each worker keeps at each step."""
+def told() -> argparse.Namespace:
+    """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out")
     parser.add_argument("--release")
@@ -136,7 +144,13 @@ def main() -> None:
     parser.add_argument("--wrong-clip", action="store_true")
     parser.add_argument("--unsure", type=int, help="a step whose ballots worker-1 does not get")
     parser.add_argument("--dies", type=int, help="a step in which worker-1 dies before its ballot")
-    options = parser.parse_args()
+    parser.add_argument("--dies-after", action="store_true", help="worker-1, evaluating at the end")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train as told; the whole model is written at the end, what each worker keeps at each step."""
+    options = told()
     model, optimizer, schedule, data = make(options.kind)
     ctx = muster.init()
     if options.unsure and ctx.settings.task == "worker-1":
@@ -167,6 +181,9 @@ def main() -> None:
             mean = ctx.evaluate(data, batch=4, metric=losses)
             with Path(f"{options.out}.{ctx.settings.task}.means").open("a") as file:
                 print(json.dumps([ctx.step + 1, mean, ctx.workers]), file=file)
+    if options.evaluate:
+        mean = ctx.evaluate(data, batch=4, metric=dying if options.dies_after else losses)
+        Path(f"{options.out}.{ctx.settings.task}.mean").write_text(json.dumps(mean))
     if options.whole and ctx.primary:
         torch.save(model.state_dict(), options.out)
 
