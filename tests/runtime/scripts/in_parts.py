@@ -69,6 +69,7 @@ def plain(steps: int, kind: str = "AdamW", means: dict[int, float] | None = None
 
     `means`: takes the mean loss over the data after each step.
     """
+    torch.set_num_threads(1)  # such small tensors are slow on two, and ten times so on a busy machine
     model, optimizer, schedule, data = make(kind)
     order, position = Order(COUNT, BATCH, seed=0), Position()
     while position.step < steps:
