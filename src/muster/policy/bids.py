@@ -12,7 +12,7 @@ from muster.model.view import JobState, View
 from muster.policy.base import Allocation, exactly
 from muster.policy.deal import Offer
 from muster.policy.prices import Array, gains, sizes, upto
-from muster.policy.room import holds, type_held
+from muster.policy.room import holds, most_on_node, type_held
 from muster.policy.uncertainty import counts_as, firmness
 from muster.policy.unknown import Prospect, outlook_of
 
@@ -72,7 +72,7 @@ class BidMemory:
     """What the policy keeps between calls."""
 
     capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
-    curves: Mapping[int, tuple[Speed, Roles, Curves]] = field(
+    curves: Mapping[int, tuple[Speed, float, Roles, Curves]] = field(
         default_factory=dict, compare=False, metadata={"cache": True}
     )
     """A cache for jobs of unchanged speed and request."""
@@ -82,10 +82,12 @@ class BidMemory:
     turns: Mapping[int, bool] = field(default_factory=dict)
     """Whether the last change of a job gave it more, or took some though nobody waited for them."""
 
-    def recall(self, job: Job, speed: Speed) -> Curves | None:
+    def recall(self, job: Job, outlook: Outlook) -> Curves | None:
         """Return the job's curves, if its speed and request are unchanged."""
         seen = self.curves.get(job.number)
-        return seen[2] if seen is not None and seen[0] is speed and seen[1] == job.roles else None
+        if seen is None or seen[0] is not outlook.speed:
+            return None
+        return seen[3] if seen[1:3] == (outlook.slowed, job.roles) else None
 
 
 def curves_of(prospect: Prospect, types: Iterable[str], capacity: Mapping[str, int]) -> Curves:
@@ -249,8 +251,7 @@ def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
     """Whether the job is on more nodes than its devices need."""
     if state.placement is None or device_type is None:
         return False
-    kinds = view.cluster.configurations.values()
-    on_node = max((kind.devices for kind in kinds if kind.device_type == device_type), default=1)
+    on_node = most_on_node(view, device_type)
     nodes = {slot.node for slot in state.placement.slots if slot.bits}
     return len(nodes) * on_node >= state.placement.devices + on_node
 
@@ -258,7 +259,7 @@ def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
 def bid_on(view: View, state: JobState, types: Iterable[str], now: float, memory: BidMemory) -> Bid:
     """Return the job's bid, with cached curves if its speed is the same."""
     outlook = outlook_of(view, state, now)
-    curves = memory.recall(state.job, outlook.speed)
+    curves = memory.recall(state.job, outlook)
     if curves is None:
         curves = curves_of(Prospect(view, state, now), types, memory.capacity)
     return Bid(view, state, outlook, curves)

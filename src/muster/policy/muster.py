@@ -81,7 +81,7 @@ class Muster:
             trials |= deal_out.trials
             turns |= deal_out.turns
         curves = {
-            bid.number: (bid.outlook.speed, bid.job.roles, bid.curves)
+            bid.number: (bid.outlook.speed, bid.outlook.slowed, bid.job.roles, bid.curves)
             for bids in pools.values()
             for bid in bids
         }
