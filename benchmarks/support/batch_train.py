@@ -48,7 +48,7 @@ def shapes(seed: int) -> tuple[nn.Module, Any, TensorDataset, Losses, Callable[[
     def losses(net: nn.Module, batch: list[Tensor]) -> Tensor:
         return cross_entropy(net(batch[0]), batch[1], reduction="none")
 
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.002, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.003, momentum=0.9)
     return model, optimizer, cnn.pictures(16_000, seed), losses, right
 
 

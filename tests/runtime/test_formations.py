@@ -155,7 +155,8 @@ def test_plans_of_one_number_do_not_meet() -> None:
     """After a failure the members' plan may have the number of the coordinator's."""
     ours, theirs = plan(2, 1, ME), plan(2, 1, ME, OTHER)
     moved = plan(2, 1, ME, replace(OTHER, address="127.0.0.1:3"))
-    assert len({plan_name(ours), plan_name(theirs), plan_name(moved)}) == 3
+    led = replace(ours, leader=ME.task)
+    assert len({plan_name(each) for each in (ours, theirs, moved, led)}) == 4
 
 
 def test_stale_orders_change_nothing_in_a_living_job(tmp_path: Path) -> None:

@@ -25,13 +25,14 @@ SCRIPT = Path(features.__file__)
 Step = Callable[[Session, Any, Any, Tensor], None]
 
 
-def train(step: Step, steps: int = 3, **data: Any) -> Any:
+def train(step: Step, steps: int = 3, keep: dict[str, Any] | None = None, **data: Any) -> Any:
     """Train alone in this process; return model, optimiser and session."""
     torch.manual_seed(2)
     model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     ctx = Session(TaskSettings())
     ctx.wrap(model, optimizer)
+    ctx.keep(**(keep or {}))
     ctx.data(TensorDataset(torch.randn(16, 4)), global_batch=8, steps=steps, **data)
     try:
         for (x,) in ctx.steps():
@@ -161,6 +162,50 @@ def test_memory_that_is_too_small_for_a_share_halves_the_micro_batch() -> None:
 
     for one, other in zip(model.parameters(), train(whole)[0].parameters(), strict=True):
         assert torch.allclose(one, other)
+
+
+def test_a_scaler_that_is_switched_off_does_nothing_in_a_step_that_is_redone() -> None:
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    sizes: list[int] = []
+
+    def forward(model: Any, x: Tensor) -> Tensor:
+        sizes.append(len(x))
+        if len(x) > 4:
+            raise torch.OutOfMemoryError("out of memory, says the test")
+        return losses(model, x)
+
+    def step(ctx: Session, model: Any, optimizer: Any, x: Tensor) -> None:
+        for part in ctx.parts(x):
+            ctx.attempt(partial(forward, model, part), scaler=scaler)
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+
+    train(step, steps=2, keep={"scaler": scaler}, micro_batch="auto")
+    assert sizes == [8, 4, 4, 4, 4]
+
+
+def test_a_step_counts_if_its_update_overflows_and_not_if_it_is_redone() -> None:
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=10**6)
+    applied: list[bool] = []
+
+    def forward(model: Any, x: Tensor) -> Tensor:
+        if len(applied) == 1:
+            raise torch.OutOfMemoryError("out of memory, says the test")
+        return losses(model, x) * (float("inf") if len(applied) == 2 else 1.0)
+
+    def step(ctx: Session, model: Any, optimizer: Any, x: Tensor) -> None:
+        optimizer.zero_grad()
+        for part in ctx.parts(x):
+            ctx.attempt(partial(forward, model, part), scaler=scaler)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()  # so that nobody sees an overflow any more
+        applied.append(ctx.applied)
+
+    train(step, steps=3, keep={"scaler": scaler}, micro_batch="auto")
+    assert applied == [True, False, True, True]
+    assert scaler.get_scale() == 1.0
 
 
 def test_an_update_that_the_scaler_leaves_out_is_no_error() -> None:

@@ -66,28 +66,15 @@ def test_a_host_without_connections_is_not_told_of() -> None:
 def test_members_of_this_host_are_no_hops() -> None:
     members = [Member(f"worker-{i}", "worker", f"127.0.0.1:{i + 1}") for i in range(3)]
     with peer(0.0):
-        assert hops_of(members, 0, ring=True).step() == []
+        assert hops_of(members, 0).step() == []
 
 
-def test_what_faster_connections_carried_counts_beside_the_slower() -> None:
-    """10 MB to each of three hosts at once: two are done after 0.2 s, the third after 2."""
-    counts = {
-        "a": _Count(10_000_000, 0.2, 1e-4),
-        "b": _Count(10_000_000, 0.2, 1e-4),
-        "slow": _Count(10_000_000, 2.0, 1e-4),
-    }
-    reports = {each.peer: each for each in _reports(counts, steps=1, alike=1)}
-    rates = {peer: (each.bytes + each.beside) / each.seconds for peer, each in reports.items()}
-    assert rates["b"] == pytest.approx(1e8)
-    assert rates["slow"] == pytest.approx(1.5e7)
+def test_bytes_and_seconds_are_those_of_a_step() -> None:
+    (report,) = _reports({"a": _Count(10_000_000, 0.2, 1e-4)}, steps=4)
+    assert (report.bytes, report.seconds) == (2_500_000, 0.05)
 
 
 def test_small_messages_tell_the_latency_alone() -> None:
-    (report,) = _reports({"a": _Count(30_000, 0.05, 2e-4)}, steps=3, alike=1)
+    (report,) = _reports({"a": _Count(30_000, 0.05, 2e-4)}, steps=3)
     assert (report.bytes, report.seconds) == (0, 0.0)
     assert report.latency == pytest.approx(1e-4)
-
-
-def test_members_of_one_host_share_its_link() -> None:
-    (report,) = _reports({"a": _Count(10_000_000, 0.2, 1e-4)}, steps=1, alike=4)
-    assert report.beside == 30_000_000

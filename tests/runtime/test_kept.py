@@ -83,6 +83,15 @@ def test_an_average_is_found() -> None:
     assert ctx._state.kept == {"AveragedModel": average}
 
 
+def test_what_an_earlier_training_left_behind_is_nobodys() -> None:
+    for _ in range(2):
+        model, optimizer = model_and_optimizer()
+        ctx, average = session(model, optimizer), AveragedModel(model)
+        scaler = torch.amp.GradScaler("cpu")
+        train(ctx, model, optimizer, lambda scaler=scaler: scaler.is_enabled())
+        assert ctx._state.kept == {"AveragedModel": average, "GradScaler": scaler}
+
+
 def test_a_redone_step_calls_a_schedule_as_often_as_one_run_does() -> None:
     class Engine:
         void = False

@@ -16,6 +16,7 @@ from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.ballot import Vote
 from muster.runtime.state.batching import Batching, BatchWish, NoiseScale
 from muster.runtime.step.batch_choice import BatchChoice
+from muster.runtime.step.noise import is_measured
 from muster.runtime.user.lr_scale import factor_of, scaled
 from muster.split.goodput import seconds_at
 
@@ -51,6 +52,25 @@ def test_noise_without_signal_is_large_and_finite() -> None:
     for _ in range(3):
         noise.add(1.0, 4, 0.1, 16)
     assert noise.samples is not None and 1e6 < noise.samples < float("inf")
+
+
+def measured(noise: NoiseScale, size: float, scale: float) -> None:
+    """Add a step's squares of 4 and of 16 samples, for |G|^2 = size and a noise scale."""
+    noise.add(size * (1 + scale / 4), 4, size * (1 + scale / 16), 16)
+
+
+def test_noise_of_the_beginning_is_soon_forgotten_however_large_its_gradients() -> None:
+    noise = NoiseScale()
+    for step in range(24):
+        measured(noise, *((100.0, 5.0) if step < 8 else (0.1, 80.0)))
+    assert noise.samples == pytest.approx(80.0, rel=0.2)
+
+
+def test_noise_is_measured_often_at_first_and_costs_a_single_worker_little() -> None:
+    early = [step for step in range(1, 33) if is_measured(step, alone=True)]
+    assert early == [4, 6, 8, 12, 16, 24, 32]
+    assert sum(is_measured(step, alone=True) for step in range(1, 501)) * 2 / 3 < 0.035 * 500
+    assert sum(is_measured(step, alone=False) for step in range(1001, 1801)) == 100
 
 
 class Regression:
@@ -114,8 +134,12 @@ def test_rates_follow_the_rule_and_are_the_users_own_again() -> None:
     batching.noise = NoiseScale(signal=1.0, spread=192.0, count=9)
     model = nn.Linear(2, 1)
     adam, sgd = torch.optim.AdamW(model.parameters(), 0.1), torch.optim.SGD(model.parameters(), 0.1)
-    assert factor_of("auto", adam, batching, 256) == 2.0
-    assert factor_of("auto", sgd, batching, 256) == pytest.approx((192 + 64) / (192 + 256) * 4)
+    gain = (192 + 64) / (192 + 256) * 4
+    assert factor_of("auto", sgd, batching, 256) == pytest.approx(gain)
+    assert factor_of("auto", adam, batching, 256) == pytest.approx(gain**0.5), (
+        "Adam adds the other half"
+    )
+    assert factor_of("sqrt", adam, batching, 256) == 2.0
     assert factor_of("linear", sgd, batching, 256) == 4.0
     assert factor_of(lambda times: times + 1, sgd, batching, 256) == 5.0
     assert factor_of(None, sgd, batching, 256) == 1.0

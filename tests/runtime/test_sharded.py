@@ -24,6 +24,17 @@ def check_result(folder: Path, steps: int, kind: str = "AdamW") -> None:
     assert max(float((found[name] - plain[name]).abs().max()) for name in plain) < EXACT
 
 
+def check_means(folder: Path, steps: int) -> list[tuple[int, float, int]]:
+    """Each worker has evaluated what plain training has after the same step; return all of it."""
+    plain: dict[int, float] = {}
+    in_parts.plain(steps, means=plain)
+    lines = [line for path in folder.glob("*.means") for line in path.read_text().splitlines()]
+    found = [tuple(json.loads(line)) for line in lines]
+    assert {step for step, _, _ in found} == set(range(1, steps + 1))
+    assert max(abs(mean - plain[step]) for step, mean, _ in found) < EXACT
+    return found
+
+
 def kept(folder: Path, workers: int) -> set[int]:
     """Bytes that workers kept between steps while there were this many."""
     lines = [line for path in folder.glob("*.sizes") for line in path.read_text().splitlines()]
@@ -72,16 +83,19 @@ def test_a_worker_is_killed(victim: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_kills_at_random_points(kills: int, tmp_path: Path) -> None:
+    """Of a training in micro-batches that evaluates after each step: those agree, too."""
     rng = random.Random(9)
-    with Job(tmp_path, workers=3, script=SCRIPT, replace=True) as job:
+    args = ("--micro", "3", "--evaluate")
+    with Job(tmp_path, *args, workers=3, script=SCRIPT, replace=True) as job:
         for _ in range(kills):
             job.wait_members(3, LONG)
             job.ahead(rng.randint(1, 4))
             victim = rng.choice(sorted(set(job.history.members) & set(job.pids)))
             time.sleep(rng.random() * 0.02)  # waits for nothing: a random place within a step
             assert job.kill(victim)
-        end(job)
+        steps = end(job)
     assert list(job.history.lost.values()).count("signal 9") == kills
+    assert {workers for *_, workers in check_means(tmp_path, steps)} >= {2, 3}
 
 
 def test_a_step_that_others_have_counted_is_counted_by_all(tmp_path: Path) -> None:
@@ -95,6 +109,20 @@ def test_a_step_that_others_have_counted_is_counted_by_all(tmp_path: Path) -> No
     ]
     done = [d.step for d in job.record.done if d.task == "worker-1"]
     assert done == list(range(1, 10))
+
+
+@pytest.mark.parametrize("dies", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_evaluation_after_the_loop(dies: bool, tmp_path: Path) -> None:
+    """What a worker that is lost meanwhile had is done by the others."""
+    args = ("--steps", "3", "--evaluate", *(("--dies-after",) if dies else ()))
+    with Job(tmp_path, *args, workers=3, script=SCRIPT) as job:
+        outcome = job.wait(LONG)
+    assert outcome.error == ("worker-1 failed after its training: signal 9" if dies else "")
+    plain: dict[int, float] = {}
+    in_parts.plain(3, means=plain)
+    found = {path.name: json.loads(path.read_text()) for path in tmp_path.glob("*.mean")}
+    assert len(found) == (2 if dies else 3)
+    assert all(abs(mean - plain[3]) < EXACT for mean in found.values())
 
 
 @pytest.mark.slow
@@ -126,14 +154,12 @@ def test_old_parts_are_removed(tmp_path: Path) -> None:
 
 
 def test_without_mirrors_a_death_costs_the_steps_since_the_checkpoint(tmp_path: Path) -> None:
-    args = (*PACED, "--no-mirror", "--checkpoint", str(tmp_path / "saved"), "--every", "5")
-    with Job(tmp_path, *args, workers=3, script=SCRIPT) as job:
-        job.watch(lambda history: bool(history.saved), LONG)
-        job.kill("worker-1")
-        job.wait_members(2, LONG)
-        job.ahead(8)
-        end(job)
-    assert "went back from step" in job.output()
+    """It dies when the others have their sums of step 8: what that step began with is not restored."""
+    args = ("--no-mirror", "--checkpoint", str(tmp_path / "saved"), "--every", "5", "--dies", "8")
+    with Job(tmp_path, *args, "--steps", "12", workers=3, script=SCRIPT) as job:
+        job.finish()
+    check_result(tmp_path, 12)
+    assert "went back from step 7 to step 5" in job.output()
 
 
 def test_without_mirrors_and_checkpoints_a_death_ends_the_training(tmp_path: Path) -> None:

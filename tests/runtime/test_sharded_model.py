@@ -64,6 +64,24 @@ def test_gradients_are_those_of_the_whole(recompute: bool, frozen: bool) -> None
         assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
+@pytest.mark.parametrize("recompute", [False, True])
+def test_gradients_of_micro_batches_are_those_of_the_batch(recompute: bool) -> None:
+    torch.manual_seed(1)
+    whole, model, x = Net().double(), Net(recompute).double(), torch.randn(5, 6, dtype=torch.float64)
+    model.load_state_dict(whole.state_dict())
+    whole(x).square().sum().backward()
+    shards = parts_of(model)
+    for _ in range(2):
+        shards.begin(None)
+        for rows, last, counts in ((x[:3], False, True), (x[3:], False, True), (x[3:], True, False)):
+            with shards.differentiating(last, counts):  # the last one stands in for another worker's
+                model(rows).square().sum().backward()
+        shards.finish()
+        shards.spread(())
+        for mine, theirs in zip(model.parameters(), whole.parameters(), strict=True):
+            assert torch.allclose(mine.grad, theirs.grad.reshape(-1), rtol=1e-12, atol=1e-12)
+
+
 def test_blocks_are_freed_after_use() -> None:
     model = Net()
     shards = parts_of(model)

@@ -7,7 +7,8 @@ history    measurements of links, neighbours and steps           `history`
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import exp, hypot, log
 
 from muster.model.cluster import Cluster
@@ -16,14 +17,14 @@ from muster.model.placement import Placement
 from muster.model.plan import Overlap, Plan, Sync
 from muster.model.profile import ModelProfile
 from muster.perf.compute import ComputeHistory, ComputeLine, DeviceKind, line
-from muster.perf.costs import Trips, price, step_seconds, trips
+from muster.perf.costs import Price, Trips, price, step_seconds, trips
 from muster.perf.devices import rate_of_cores, rate_of_device
 from muster.perf.estimate import Answer, Estimate, Unknown, WhyUnknown
 from muster.perf.history.interference import Background, Interference, left
 from muster.perf.history.links import LinkEstimate, LinkHistory, learn, with_own_links
 from muster.perf.history.steps import Correction, StepHistory
 from muster.perf.memory import misfit, samples_of
-from muster.perf.overlap import BUCKET, pieces
+from muster.perf.overlap import BUCKET, Pieces, pieces
 from muster.perf.shape import PlacedShape, Shape, site_of
 from muster.perf.traffic import Place
 from muster.perf.wires import LinkClass, Wire, Wiring, prior
@@ -62,14 +63,43 @@ class Breakdown:
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """How gradients travel under a plan on a shape, and what a byte costs, whatever the model."""
+
+    trips: Trips
+    out: Price
+    back: Price
+    spread: float
+    """The factor within which the least known link is right."""
+
+
+@dataclass(frozen=True)
 class Timing:
-    """A step alone on the cluster: s, the interval that follows from its parts, and these."""
+    """A step: its s, and the parts that it follows from."""
 
     seconds: float
-    low: float
-    high: float
-    compute: float
-    trips: Trips
+    compute: Estimate
+    route: Route
+    pieces: Pieces
+    overlap: Overlap
+
+    @property
+    def trips(self) -> Trips:
+        """The stages of its synchronisation."""
+        return self.route.trips
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The s that follow from the uncertainty of computing and links; most questions need none."""
+        mean, compute, links = self.seconds, self.compute, self.route.spread
+        fewer = mean - self._with(compute.low, 1.0), mean - self._with(compute.mean, 1 / links)
+        more = self._with(compute.high, 1.0) - mean, self._with(compute.mean, links) - mean
+        return mean - hypot(*fewer), mean + hypot(*more)
+
+    def _with(self, compute: float, factor: float) -> float:
+        """Return the s with other computing, on links slower by a factor."""
+        slower = self.route.out.times(factor), self.route.back.times(factor)
+        return step_seconds(compute, *slower, self.pieces, self.overlap)
 
 
 class Predictor:
@@ -86,6 +116,8 @@ class Predictor:
         self._links: dict[LinkClass, LinkEstimate | Unknown] = {}
         self._lines: dict[tuple[int, str, int], ComputeLine | Unknown] = {}
         self._timings: dict[tuple[object, ...], Timing | Unknown] = {}
+        self._routes: dict[tuple[object, ...], Route | Unknown] = {}
+        self._pieces: dict[int, Pieces] = {}
         self._profiles: dict[int, ModelProfile] = {}
 
     def step_time(
@@ -118,7 +150,7 @@ class Predictor:
         if isinstance(timing, Unknown):
             return timing
         stages = (*timing.trips.out, *timing.trips.back)
-        moved = self._moved(profile, timing.trips)
+        moved = _moved(timing.route, timing.pieces)
         place = max(
             (
                 (load.most / self._bandwidth(place), place)
@@ -127,21 +159,15 @@ class Predictor:
             ),
             default=None,
         )
-        return Breakdown(timing.compute, moved, _spot(place[1], site) if place else None)
+        return Breakdown(timing.compute.mean, moved, _spot(place[1], site) if place else None)
 
     def ring(self, profile: ModelProfile, shape: Shape) -> Answer:
         """Return s of an all-reduce of a model's gradients round a shape, beside nothing else."""
-        route = trips(Plan(()), shape, self.wiring)
-        spread = self._spread_of_links(route)
-        if isinstance(spread, Unknown):
-            return spread
-        mean = self._moved(profile, route)
-        return Estimate(mean, mean / spread, mean * spread)
-
-    def _moved(self, profile: ModelProfile, route: Trips) -> float:
-        """Return s of a synchronisation without overlap."""
-        ways = price(route.out, self._bandwidth), price(route.back, self._bandwidth)
-        return step_seconds(0.0, *ways, pieces(profile, self._bucket), Overlap.NONE)
+        route = self._route(Plan(()), shape)
+        if isinstance(route, Unknown):
+            return route
+        mean = _moved(route, self._pieces_of(profile))
+        return Estimate(mean, mean / route.spread, mean * route.spread)
 
     def line(
         self, profile: ModelProfile, configuration: str, millicores: int = 0
@@ -168,7 +194,7 @@ class Predictor:
         key = (self._id(profile), plan.sync, plan.overlap, plan.batch, plan.owners, shape)
         found = self._timings.get(key)
         if found is None:
-            found = self._timings[key] = self._work_out(profile, plan, shape, self._bandwidth)
+            found = self._timings[key] = self._work_out(profile, plan, shape)
         return found
 
     def _work_out(
@@ -176,19 +202,44 @@ class Predictor:
         profile: ModelProfile,
         plan: Plan,
         shape: Shape,
-        bandwidth: Callable[[Place], float],
+        bandwidth: Callable[[Place], float] | None = None,
     ) -> Timing | Unknown:
+        """`bandwidth`: bytes/s of each link where others use it, too."""
         wrong = mistake(plan, shape) or misfit(profile, plan, shape, self.cluster)
         if wrong is not None:
             return wrong
-        route = trips(plan, shape, self.wiring)
         slowest = self._slowest(profile, plan, shape)
-        spread = self._spread_of_links(route)
         if isinstance(slowest, Unknown):
             return slowest
-        if isinstance(spread, Unknown):
-            return spread
-        return _timing(profile, plan, slowest, spread, route, bandwidth, self._bucket)
+        route = self._route(plan, shape)
+        if isinstance(route, Unknown):
+            return route
+        if bandwidth is not None:
+            out, back = (price(way, bandwidth) for way in (route.trips.out, route.trips.back))
+            route = replace(route, out=out, back=back)
+        travelling = self._pieces_of(profile)
+        mean = step_seconds(slowest.mean, route.out, route.back, travelling, plan.overlap)
+        return Timing(mean, slowest, route, travelling, plan.overlap)
+
+    def _route(self, plan: Plan, shape: Shape) -> Route | Unknown:
+        key = (plan.sync, plan.overlap, plan.owners, shape)
+        if key not in self._routes:
+            way = trips(plan, shape, self.wiring)
+            spread = self._spread_of_links(way)
+            self._routes[key] = (
+                spread
+                if isinstance(spread, Unknown)
+                else Route(
+                    way, price(way.out, self._bandwidth), price(way.back, self._bandwidth), spread
+                )
+            )
+        return self._routes[key]
+
+    def _pieces_of(self, profile: ModelProfile) -> Pieces:
+        key = self._id(profile)
+        if key not in self._pieces:
+            self._pieces[key] = pieces(profile, self._bucket)
+        return self._pieces[key]
 
     def _slowest(self, profile: ModelProfile, plan: Plan, shape: Shape) -> Estimate | Unknown:
         """Return the computing of the slowest worker, s."""
@@ -296,33 +347,17 @@ def mistake(plan: Plan, shape: Shape) -> Unknown | None:
     return Unknown(WhyUnknown.BAD_PLAN, problem) if problem else None
 
 
-def _timing(
-    profile: ModelProfile,
-    plan: Plan,
-    compute: Estimate,
-    links: float,
-    route: Trips,
-    bandwidth: Callable[[Place], float],
-    bucket: int,
-) -> Timing:
-    out, back = price(route.out, bandwidth), price(route.back, bandwidth)
-    travelling = pieces(profile, bucket)
-
-    def seconds(computing: float, factor: float) -> float:
-        slower = out.times(factor), back.times(factor)
-        return step_seconds(computing, *slower, travelling, plan.overlap)
-
-    mean = seconds(compute.mean, 1.0)
-    fewer = mean - seconds(compute.low, 1.0), mean - seconds(compute.mean, 1 / links)
-    more = seconds(compute.high, 1.0) - mean, seconds(compute.mean, links) - mean
-    return Timing(mean, mean - hypot(*fewer), mean + hypot(*more), compute.mean, route)
+def _moved(route: Route, travelling: Pieces) -> float:
+    """Return s of a synchronisation without overlap."""
+    return step_seconds(0.0, route.out, route.back, travelling, Overlap.NONE)
 
 
 def _corrected(timing: Timing, correction: Correction) -> Estimate:
     """Correct a step by measured ones, whose spread also bounds the uncertainty of its parts."""
     mean = timing.seconds * correction.factor
-    low = max(log(timing.seconds / timing.low) if timing.low > 0 else log(2), 0.0)
-    high = max(log(timing.high / timing.seconds), 0.0)
+    least, most = timing.interval
+    low = max(log(timing.seconds / least) if least > 0 else log(2), 0.0)
+    high = max(log(most / timing.seconds), 0.0)
     own = log(correction.spread)
     if correction.steps:
         low, high = min(low, own), min(high, own)

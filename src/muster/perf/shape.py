@@ -4,12 +4,14 @@ Placements of one shape take the same time, so answers are cached by shape. Tupl
 dataclasses: a shape is built and hashed for every question.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from muster.model.cluster import Cluster, Node
 from muster.model.job import Role
 from muster.model.placement import Placement
+from muster.model.topology import Layer, each_bit
 
 
 class Seat(NamedTuple):
@@ -72,6 +74,19 @@ def site_of(cluster: Cluster, placement: Placement) -> PlacedShape:
         for node in nodes
     )
     return PlacedShape(shape, tuple(node.name for node in nodes), tuple(racks), tuple(domains))
+
+
+def symmetry(layers: Sequence[Layer], parts: Sequence[int]) -> tuple[str, ...]:
+    """Return what is equal for tasks on bitmaps of devices that differ by swapping equal subtrees."""
+    whose = {1 << bit: f"{i}" for i, bits in enumerate(parts) for bit in each_bit(bits)}
+    for depth, layer in enumerate(layers):
+        for group in layer.groups:
+            inside = [part for part in whose if part & ~group == 0]
+            free = group.bit_count() - sum(part.bit_count() for part in inside)
+            if inside and (len(inside) > 1 or free):
+                below = ",".join(sorted(whose.pop(part) for part in inside))
+                whose[group] = f"({depth} {below} {free})"
+    return tuple(sorted(whose.values()))
 
 
 def _in_order(nodes: list[Node]) -> list[Node]:

@@ -46,7 +46,7 @@ def cheapest_migration(board: Board, request: Request, movables: Iterable[Movabl
     found: dict[Clearing, tuple[Move, ...]] = {}
 
     def can_move(clearing: Clearing) -> bool:
-        moves = _moves(board, clearing, by_job)
+        moves = moves_of(board, clearing, by_job)
         if moves is not None:
             found[clearing] = moves
         return moves is not None
@@ -57,7 +57,7 @@ def cheapest_migration(board: Board, request: Request, movables: Iterable[Movabl
     return Migration(found[clearing], clearing.placement, clearing.cost)
 
 
-def _moves(board: Board, clearing: Clearing, by_job: dict[int, Movable]) -> tuple[Move, ...] | None:
+def moves_of(board: Board, clearing: Clearing, by_job: dict[int, Movable]) -> tuple[Move, ...] | None:
     """Find a new place for every removed job, largest first, off the gang's future devices."""
     version = board.version
     kept = board.withhold(clearing.placement.slots)

@@ -8,7 +8,7 @@ it loses, and for what others lose beyond what they already lose to somebody els
 with k, k' the devices, e, e' the part by which steps get longer (`model/slowdowns.py`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from muster.model.slowdowns import Slowdowns, common_on
 from muster.model.topology import ConfigurationSet
@@ -46,8 +46,14 @@ class Prices:
         if known is None or known[0] != changes:
             if len(self._kept) >= KEPT:
                 self._kept.clear()
-            known = self._kept[key] = changes, self._work_out(job, node, bits, tenants)
+            known = self._kept[key] = changes, self.over(job, {node: bits})
         return known[1]
+
+    def over(self, job: int, places: Mapping[str, int]) -> float:
+        """Return the price of free devices on several nodes: the worst neighbour slows all of them."""
+        worst = max(self.worst(job, node, bits)[0] for node, bits in places.items())
+        own = worst * sum(bits.bit_count() for bits in places.values())
+        return own + sum(self._caused(job, node, bits) for node, bits in places.items())
 
     def worst(self, job: int, node: str, bits: int) -> tuple[float, int]:
         """Return how much longer a job's steps get on these devices, and beside whom; 0: nobody."""
@@ -73,16 +79,17 @@ class Prices:
             known = self._lost[node] = changes, sum(lost)
         return known[1]
 
-    def _work_out(self, job: int, node: str, bits: int, tenants: Tenants) -> float:
-        kind = self._neighbourhood.kind_of(node)
-        tenants = {other: theirs for other, theirs in tenants.items() if other != job}
-        own, caused = 0.0, 0.0
+    def _caused(self, job: int, node: str, bits: int) -> float:
+        """Return what the tenants of a node would lose to a job beyond what they lose already."""
+        kind, caused = self._neighbourhood.kind_of(node), 0.0
+        tenants = {
+            other: theirs for other, theirs in self._neighbourhood.on(node).items() if other != job
+        }
         for other, theirs in tenants.items():
             common = common_on(kind, bits, theirs)
-            own = max(own, self.slowdowns.beside(common, job, other))
             more = self.slowdowns.beside(common, other, job) - self._worst(kind, other, tenants)
             caused += self._neighbourhood.devices(other) * max(0.0, more)
-        return bits.bit_count() * own + caused
+        return caused
 
     def _worst(self, kind: ConfigurationSet, job: int, tenants: Tenants) -> float:
         """Return by how much a tenant's steps are longer already."""

@@ -10,10 +10,10 @@ Rule. In each pool separately, within its entitlement:
    c s(k) (1 - pause / h): it loses its pause, out of the h s that it will have them for, until it ends
    and at most `horizon`. So a running job is changed only if that gains more than its pause costs. A
    job spread over more nodes than it needs counts there with the speed measured, `here`, and for
-   `horizon` s after leaving as if it would be spread again. No change is undone before its pause ends.
-3. Devices are dealt for the largest total worth (see `deal`). With several types, a job is dealt the
-   one on which it was priced, or, if it runs, the one it has unless the other is worth more beyond what
-   the devices are worth to others (`Market.margin`).
+   `horizon` s after leaving as if it would be spread again. No change is undone before its pause ends,
+   nor, while nobody waits, before it could be measured (`STANDS`).
+3. Devices are dealt for the largest total worth (see `deal`). With several types, each job is dealt
+   the one where it adds most beyond what it takes from others (see `type_choice`).
 4. No job starves. A job's fair share is its part, by weight, of the pool's devices. A waiting job gets
    its gang regardless of prices once 1/`guarantee` of its fair share since submission, less what it has
    had, would have run its gang for `horizon`; it then keeps it as long. So with equal weights a job
@@ -33,11 +33,12 @@ from math import inf
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.bids import Bid, BidMemory, Trial, bid_on
+from muster.policy.bids import STANDS, Bid, BidMemory, Trial, bid_on
 from muster.policy.deal import Offer, deal
-from muster.policy.prices import Market, upto
+from muster.policy.prices import Market
 from muster.policy.room import Room
 from muster.policy.trials import Trials
+from muster.policy.type_choice import choose_types
 from muster.policy.uncertainty import FIRMEST
 
 
@@ -63,6 +64,7 @@ class Muster:
         for state in view.jobs.values():
             if state.job.workers.need.devices:
                 bid = bid_on(view, state, room.types(state.job), now, memory)
+                bid.turn = memory.turns.get(state.number)
                 pools[state.job.pool].append(bid)
             elif state.number in movable:
                 allocations.append(exactly(state.number, state.job.workers.gang))
@@ -71,20 +73,21 @@ class Muster:
             known = bid.remember(memory.measured.get(bid.number, ()), now - self.horizon, now)
             if known:
                 measured[bid.number] = known
-        again, trials = inf, dict[int, Trial]()
+        again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
         for bids in pools.values():
             deal_out = _Deal(self, room, bids, movable, now)
             allocations += deal_out.run(memory.trials)
             again = min(again, deal_out.again)
             trials |= deal_out.trials
+            turns |= deal_out.turns
         curves = {
-            bid.number: (bid.outlook.speed, bid.job.roles, bid.curves)
+            bid.number: (bid.outlook.speed, bid.outlook.slowed, bid.job.roles, bid.curves)
             for bids in pools.values()
             for bid in bids
         }
         return Shares(
             tuple(allocations),
-            replace(memory, curves=curves, measured=measured, trials=trials),
+            replace(memory, curves=curves, measured=measured, trials=trials, turns=turns),
             steers=True,
             again=again,
         )
@@ -108,9 +111,12 @@ class _Deal:
             if bid.type_held is not None and bid.number not in movable and _holds(bid):
                 self._all[bid.type_held] = self._all.get(bid.type_held, 0) + bid.held * bid.each
         self._market = Market(self._all)
+        self._wanted = any(not bid.held for bid in bids)
+        """Whether a job waits."""
         self.again = inf
         """When a waiting job will be overdue, or a trial begins or ends."""
         self.trials: dict[int, Trial] = {}
+        self.turns: dict[int, bool] = {}
 
     def run(self, trials: Mapping[int, Trial]) -> list[Allocation]:
         """Return allocations of the jobs that can be changed now."""
@@ -120,9 +126,8 @@ class _Deal:
         overdue = self._overdue()
         bonus = 4.0 * FIRMEST * sum(bid.weight for bid in self._bids)
         """Above any possible sum of worths."""
-        for bid in self._open:
-            if self._stays(bid):
-                bid.type = bid.type_held or ""
+        if len(self._free) > 1:
+            self._choose_types()
         for each in self._free:
             wants = [bid for bid in self._open if bid.type == each]
             self._deal(each, wants, overdue, bonus)
@@ -130,6 +135,7 @@ class _Deal:
             spare = [bid for bid in self._open if not bid.workers and each in bid.curves]
             self._deal(each, spare, overdue, bonus)
         self._try(trials)
+        self._note_turns()
         order = sorted(self._open, key=lambda bid: (bid.number not in overdue, -bid.workers * bid.each))
         return [bid.gets() for bid in order]
 
@@ -145,22 +151,23 @@ class _Deal:
     def _ends_last(self, bid: Bid) -> tuple[float, float, int]:
         return (-bid.time(self._all), -bid.state.submitted, bid.number)
 
-    def _stays(self, bid: Bid) -> bool:
-        """Whether it is better off with its current type than with the one it was priced on."""
-        held = bid.type_held
-        if held is None or held == bid.type or held not in bid.curves:
-            return False
-        return bid.type not in bid.curves or self._merit(bid, held) >= self._merit(bid, bid.type)
+    def _choose_types(self) -> None:
+        """Set the type that each job is dealt."""
+        devices = {each: max(0, count) for each, count in self._free.items()}
+        offers = [self._offers(bid) for bid in self._open]
+        held = [bid.type_held or bid.type for bid in self._open]
+        for bid, each in zip(self._open, choose_types(offers, devices, held), strict=True):
+            bid.type = each
 
-    def _merit(self, bid: Bid, device_type: str) -> float:
-        offer = bid.offer(device_type, self._rule.horizon, self._now)
-        margin = self._market.margin(device_type)
-        within = upto(offer.counts, self._free.get(device_type, 0))
-        return (
-            max(offer.values[i] - margin * offer.counts[i] for i in range(1, within))
-            if within > 1
-            else -inf
-        )
+    def _offers(self, bid: Bid) -> dict[str, Offer]:
+        """Return what each type is worth to it; a change just made is not undone."""
+        held = bid.type_held
+        if held is not None and held in bid.curves and not bid.settled(self._now - STANDS):
+            return {held: self._offer(bid, held)}
+        return {each: self._offer(bid, each) for each in bid.curves}
+
+    def _offer(self, bid: Bid, device_type: str) -> Offer:
+        return bid.offer(device_type, self._rule.horizon, self._now, wanted=self._wanted)
 
     def _deal(
         self, device_type: str, bids: Sequence[Bid], overdue: dict[int, float], bonus: float
@@ -168,7 +175,7 @@ class _Deal:
         """Deal the type's devices to these jobs, overdue ones first."""
         devices = max(self._most(bids).get(device_type, 0), 0)
         first = _fitting(bids, overdue, devices)
-        offers = [bid.offer(device_type, self._rule.horizon, self._now) for bid in bids]
+        offers = [self._offer(bid, device_type) for bid in bids]
         for i, bid in enumerate(bids):
             if bid.number in first:
                 raised = tuple(value + bonus for value in offers[i].values[1:])
@@ -193,6 +200,14 @@ class _Deal:
             self.again = min(self.again, again)
         else:
             self.trials |= {bid.number: known[bid.number] for bid in self._open if bid.number in known}
+
+    def _note_turns(self) -> None:
+        """Note in which direction jobs were changed last."""
+        open_now = {bid.number for bid in self._open}
+        for bid in self._bids:
+            turn = bid.turned(wanted=self._wanted) if bid.number in open_now else bid.turn
+            if turn is not None:
+                self.turns[bid.number] = turn
 
     def _within_user_limits(self, bids: Sequence[Bid], offers: list[Offer]) -> list[Offer]:
         """Cut each offer to what it would get if its user's jobs had the user's limit to themselves."""

@@ -35,6 +35,7 @@ from muster.wire.messages import (
     TaskBusy,
     TrainingEnded,
     UseBatch,
+    UseEnding,
 )
 
 CLEAN_EXIT = "exit code 0"
@@ -128,6 +129,8 @@ class Roster:
     _busy: set[str] = field(default_factory=set)
     """Members that do something long between two steps: plans wait for them."""
     _batch: UseBatch | None = None
+    ending: UseEnding | None = None
+    """What ends the training, if that was changed while it runs."""
     """The last order about the global batch."""
     sharing: Sharing | None = None
     """How the wanted tasks are to share the work; None: they decide by themselves."""
@@ -156,6 +159,11 @@ class Roster:
             return []
         self._batch = UseBatch(batch, order)
         return [Tell(name, self._batch) for name, task in self._tasks.items() if task.alive]
+
+    def use_ending(self, ending: UseEnding) -> list[Act]:
+        """Set what ends the training."""
+        self.ending = ending
+        return [Tell(name, ending) for name, task in self._tasks.items() if task.alive]
 
     def share(self, sharing: Sharing | None) -> list[Act]:
         """Set how the wanted tasks share the work; members that do not are told between two steps."""
@@ -187,6 +195,15 @@ class Roster:
     def is_forgiven(self, name: str) -> bool:
         """Whether a task failed as a newcomer, and the others train on."""
         return name in self._tasks and bool(self._tasks[name].error)
+
+    def can_spare(self, name: str, how: str) -> bool:
+        """Note that a task's process failed without a word; whether it is a newcomer, and the others
+        train on."""
+        task = self._tasks.get(name)
+        if task is None or task.stepped or not self._trains_without(name):
+            return False
+        self._forgive(name, task.error or how)
+        return True
 
     def stop(self, reason: str, *, leave: bool = False) -> list[Act]:
         """End all tasks after their step; `leave`: end their processes as well."""
@@ -220,6 +237,8 @@ class Roster:
             again.append(Tell(hello.task, self._plan))
         if self._batch is not None:
             again.append(Tell(hello.task, self._batch))
+        if self.ending is not None:
+            again.append(Tell(hello.task, self.ending))
         if missed := tuple(name for name in self.members or self.lost if name in self.lost):
             again.append(Tell(hello.task, MembersLost(missed)))
         return again + self._steer()
@@ -332,19 +351,27 @@ class Roster:
 
     def _note_failure(self, failed: Failed) -> list[Act]:
         """Fail the job, unless a newcomer failed that the others can do without."""
-        others = [task for name, task in self._tasks.items() if name != failed.task]
-        trains = any(task.alive and task.joined and task.stepped for task in others)
-        if not (failed.joining and trains and failed.task in self._tasks):
+        known = failed.task in self._tasks
+        if not (failed.joining and known and self._trains_without(failed.task)):
             return self._finish(f"{failed.task}: {failed.error}")
-        task = self._tasks[failed.task]
+        self._forgive(failed.task, failed.error)
+        return []  # its process ends by itself
+
+    def _trains_without(self, name: str) -> bool:
+        """Whether others have done steps and are there."""
+        others = [task for other, task in self._tasks.items() if other != name]
+        return any(task.alive and task.joined and task.stepped for task in others)
+
+    def _forgive(self, name: str, error: str) -> None:
+        """Count the failure of a newcomer once; after several in a row no more are started."""
+        task = self._tasks[name]
         self._join_failures += not task.error
-        task.error = failed.error
+        task.error = error
         if self._join_failures >= JOIN_FAILURES:
             self.refusal = (
                 f"{self._join_failures} workers in a row failed before their first step: "
-                f"{failed.task}: {failed.error}"
+                f"{name}: {error}"
             )
-        return []  # its process ends by itself
 
     def _note_holder(self, done: StepDone) -> list[Act]:
         """Continue a resize in which leavers wait for another holder of the state."""

@@ -49,6 +49,8 @@ class MemberPlan:
     """Whether shares of the batch follow the workers' speeds."""
     shares: tuple[float, ...] = ()
     """Parts of the parameters by rank (sum 1), as decided for these members; empty: from the links."""
+    leader: str = ""
+    """The survivor that made it after a failure; empty: the coordinator made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,17 @@ class UseBatch:
     """Change the global batch after the next step, if the training allows one of this size."""
 
     batch: int
+    order: int
+    """Later orders have higher numbers; from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseEnding:
+    """End the training by this from the next epoch on, whatever its script says; empty: not by its
+    loss."""
+
+    until: str
+    """As `ending.parse_ending` reads it."""
     order: int
     """Later orders have higher numbers; from 1."""
 
@@ -199,7 +212,7 @@ class StepDone:
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """Bytes sent to another host, and the seconds they were under way."""
+    """Bytes sent to another host in a step, and the seconds they were under way."""
 
     task: str
     formation: int
@@ -211,7 +224,7 @@ class Transferred:
     latency: float = 0.0
     """Seconds one way; 0: by tasks of older versions, whose `seconds` include waiting for peers."""
     beside: int = 0
-    """Bytes to further hosts in the same seconds."""
+    """By tasks of older versions: bytes to further hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +315,7 @@ Message = (
     | CheckpointNow
     | Stop
     | UseBatch
+    | UseEnding
     | Received
     | Hello
     | Ready

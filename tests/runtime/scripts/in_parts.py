@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -62,8 +64,12 @@ def losses(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return functional.cross_entropy(model(x).transpose(1, 2), y, reduction="none").mean(1)
 
 
-def plain(steps: int, kind: str = "AdamW") -> dict[str, Tensor]:
-    """The parameters after the same training in one process, without Muster."""
+def plain(steps: int, kind: str = "AdamW", means: dict[int, float] | None = None) -> dict[str, Tensor]:
+    """The parameters after the same training in one process, without Muster.
+
+    `means`: takes the mean loss over the data after each step.
+    """
+    torch.set_num_threads(1)  # such small tensors are slow on two, and ten times so on a busy machine
     model, optimizer, schedule, data = make(kind)
     order, position = Order(COUNT, BATCH, seed=0), Position()
     while position.step < steps:
@@ -73,6 +79,10 @@ def plain(steps: int, kind: str = "AdamW") -> dict[str, Tensor]:
         optimizer.step()
         schedule.step()
         position = order.after(position)
+        if means is not None:
+            with torch.no_grad():
+                means[position.step] = float(losses(model.eval(), *data[:]).mean())
+            model.train()
     return model.state_dict()
 
 
@@ -81,6 +91,28 @@ def kept_bytes(model: nn.Module, optimizer: Any) -> int:
     states = [v for state in optimizer.state.values() for v in state.values()]
     found = [*model.parameters(), *states]
     return sum(t.numel() * t.element_size() for t in found if isinstance(t, Tensor))
+
+
+def die_before_voting(step: int, saved: Path) -> None:
+    """Die in a step when all have their sums, but no ballots, and there is a checkpoint."""
+    put, calls = Ring.put, iter(range(1, 1_000_000))
+
+    def dying(ring: Ring, bucket: int) -> None:
+        if next(calls) == step:
+            while not any(saved.glob("step-*.pt")):
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+        put(ring, bucket)
+
+    Ring.put = dying  # type: ignore[method-assign, assignment]
+
+
+def dying(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """The losses; worker-1 dies of them."""
+    found = losses(model, x, y)
+    if os.environ.get("MUSTER_TASK") == "worker-1":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
 
 
 def lose_ballots(step: int) -> None:
@@ -96,8 +128,16 @@ def lose_ballots(step: int) -> None:
     Ring.finish = failing  # type: ignore[method-assign, assignment]
 
 
-def main() -> None:
-    """Train as told; the whole model is written at the end, what each worker keeps at each step."""
+def note_mean(ctx: Any, data: TensorDataset, path: str) -> None:
+    """Write the mean loss after a step that counts, with its number and the workers."""
+    mean = ctx.evaluate(data, batch=4, metric=losses)
+    if ctx.applied:
+        with Path(path).open("a") as file:
+            print(json.dumps([ctx.step + 1, mean, ctx.workers]), file=file)
+
+
+def told() -> argparse.Namespace:
+    """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out")
     parser.add_argument("--release")
@@ -105,18 +145,29 @@ def main() -> None:
     parser.add_argument("--pace", type=float, default=0.0)
     parser.add_argument("--checkpoint")
     parser.add_argument("--every", type=int, default=5)
+    parser.add_argument("--micro", type=int)
+    parser.add_argument("--evaluate", action="store_true", help="after each step")
     parser.add_argument("--kind", default="AdamW")
     parser.add_argument("--whole", action="store_true", help="not in parts")
     parser.add_argument("--no-mirror", action="store_true")
     parser.add_argument("--wrong-clip", action="store_true")
     parser.add_argument("--unsure", type=int, help="a step whose ballots worker-1 does not get")
-    options = parser.parse_args()
+    parser.add_argument("--dies", type=int, help="a step in which worker-1 dies before its ballot")
+    parser.add_argument("--dies-after", action="store_true", help="worker-1, evaluating at the end")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train as told; the whole model is written at the end, what each worker keeps at each step."""
+    options = told()
     model, optimizer, schedule, data = make(options.kind)
     ctx = muster.init()
     if options.unsure and ctx.settings.task == "worker-1":
         lose_ballots(options.unsure)
+    if options.dies and ctx.settings.task == "worker-1":
+        die_before_voting(options.dies, Path(options.checkpoint))
     ctx.wrap(model, optimizer, schedule, shard=not options.whole, mirror=not options.no_mirror)
-    ctx.data(data, BATCH, steps=options.steps)
+    ctx.data(data, BATCH, steps=options.steps, micro_batch=options.micro)
     ctx.export(options.out)
     if options.checkpoint:
         ctx.checkpoint(options.checkpoint, every=options.every)
@@ -125,7 +176,8 @@ def main() -> None:
         if not Path(options.release).exists():
             time.sleep(options.pace)
         optimizer.zero_grad()
-        ctx.backward(losses(model, x, y))
+        for part in ctx.parts((x, y)):
+            ctx.backward(losses(model, *part))
         if options.wrong_clip:
             nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         else:
@@ -134,6 +186,11 @@ def main() -> None:
         schedule.step()
         with sizes.open("a") as file:
             print(json.dumps([ctx.workers, kept_bytes(model, optimizer)]), file=file)
+        if options.evaluate:
+            note_mean(ctx, data, f"{options.out}.{ctx.settings.task}.means")
+    if options.evaluate:
+        mean = ctx.evaluate(data, batch=4, metric=dying if options.dies_after else losses)
+        Path(f"{options.out}.{ctx.settings.task}.mean").write_text(json.dumps(mean))
     if options.whole and ctx.primary:
         torch.save(model.state_dict(), options.out)
 

@@ -117,3 +117,37 @@ def test_room_is_kept_for_gangs_only_while_one_waits(waited: float, nodes: set[s
     frame = decided(*jobs, nodes=3, slowdowns=Slowdowns(BAD), submitted=HOUR - waited)
     starts = [frame.decision(name).placement for name in ("one", "two")]
     assert {node for each in starts if each is not None for node in each.nodes()} == nodes
+
+
+def singles(*nodes: str, pause: float = 30.0) -> list[JobState]:
+    """A job on each of these nodes, which has run for an hour."""
+    return [on(job(f"s-{node}", pause=pause), node, 0b1) for node in nodes]
+
+
+GANG = job("gang", 16, locality=Locality(Level.RACK))
+
+
+def test_a_gang_over_nodes_gets_whole_ones_if_small_jobs_can_move() -> None:
+    """It would fit beside them, and all its 16 workers would wait for the slowest."""
+    frame = decided(*singles("n0", "n1", "n2"), GANG, nodes=3, slowdowns=Slowdowns(BAD))
+    moved = frame.of(Kind.MIGRATE)
+    assert len(moved) == 2 and {each.reason.code for each in moved} == {Code.MIGRATED}
+    assert frame.reason("gang").code is Code.WAITING_MIGRATION
+
+
+@pytest.mark.parametrize(
+    "slowdowns, rules, pause",
+    [
+        (Slowdowns(dict.fromkeys(Common, 0.0)), Rules(), 30.0),  # nobody slows anybody
+        (Slowdowns(BAD), Rules(migrate=False), 30.0),
+        (Slowdowns(BAD), Rules(strategy="pack"), 30.0),
+        (Slowdowns(BAD), Rules(), 3 * HOUR),  # does not pay
+    ],
+)
+def test_otherwise_the_gang_starts_where_it_fits(
+    slowdowns: Slowdowns, rules: Rules, pause: float
+) -> None:
+    there = singles("n0", "n1", "n2", pause=pause)
+    frame = decided(*there, GANG, nodes=3, slowdowns=slowdowns, rules=rules)
+    assert not frame.of(Kind.MIGRATE)
+    assert frame.decision("gang").kind is Kind.START

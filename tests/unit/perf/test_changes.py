@@ -17,8 +17,16 @@ def test_a_job_that_was_never_changed_is_like_its_application() -> None:
     changes = ChangeCosts()
     changes.add(1, "net", ChangeKind.START, 12.0)
     assert changes.cost(2, "net", ChangeKind.START) == pytest.approx(12.0)
-    assert changes.cost(2, "other", ChangeKind.START) is None
     assert changes.cost(2, "net", ChangeKind.RESIZE) is None
+
+
+def test_a_start_of_an_application_never_seen_is_like_those_of_others() -> None:
+    changes = ChangeCosts()
+    assert changes.cost(2, "new", ChangeKind.START) is None
+    changes.add(1, "net", ChangeKind.START, 12.0)
+    changes.add(1, "net", ChangeKind.RESIZE, 0.05)
+    assert changes.cost(2, "new", ChangeKind.START) == pytest.approx(12.0)
+    assert changes.cost(2, "new", ChangeKind.RESIZE) is None  # not every training is resized live
 
 
 def test_its_own_changes_count_before_those_of_its_application() -> None:

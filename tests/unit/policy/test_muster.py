@@ -1,6 +1,6 @@
 """Muster's own policy on cases small enough to be worked by hand. Speeds in work per s."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, Phase, View
 from muster.perf.learnt.tables import ByType
 from muster.policy.base import Allocation, Shares
+from muster.policy.bids import STANDS
 from muster.policy.muster import Muster
 from tests import builders
 from tests.numbers import by_number, name_of, number
@@ -364,3 +365,64 @@ def test_a_waiting_gang_is_served_in_the_end_whatever_runs() -> None:
     outlooks = {name: Outlook(1e6, LINEAR, spread=1.5) for name in ("old", "new")}
     assert counts(ask(view, outlooks, now=9_000.0))["new"] == 0
     assert counts(ask(view, outlooks, now=9_601.0))["new"] == 8
+
+
+def _changes(beliefs: Sequence[Outlook], since: float) -> list[int]:
+    """The workers of a job of two at most whose resizes cost next to nothing, second by second."""
+    workers, memory, found = 2, None, [2]
+    pair = job("a", most=2, pause=0.05)
+    for now, believed in enumerate(beliefs):
+        state = on(pair, *each_device("n0", workers), since=since)
+        shares = ask(builders.view(EIGHT, [state]), {"a": believed}, float(now), memory=memory)
+        memory = shares.memory
+        if counts(shares)["a"] != workers:
+            workers, since = counts(shares)["a"], float(now)
+            found.append(workers)
+    return found
+
+
+ONE_IS_BEST, TWO_ARE_BEST = (Outlook(1e4, Table(rates), here=1.0) for rates in ((1.0, 0.7), (1.0, 1.9)))
+
+
+def test_restless_beliefs_do_not_make_a_job_go_to_and_fro() -> None:
+    """Each measurement says the contrary of the one before; a resize costs 50 ms."""
+    flips = [ONE_IS_BEST, ONE_IS_BEST, TWO_ARE_BEST, TWO_ARE_BEST] * 8
+    assert len(_changes(flips, since=-1e6)) <= 1 + len(flips) // STANDS
+
+
+def test_what_was_just_started_is_not_shrunk_by_beliefs_before_it_was_measured() -> None:
+    memory = ask(builders.view(EIGHT, [job("a", most=2)]), {"a": TWO_ARE_BEST}).memory
+    fresh = builders.view(EIGHT, [on(job("a", most=2), *each_device("n0", 2), since=0.0)])
+    assert counts(ask(fresh, {"a": ONE_IS_BEST}, now=5.0, memory=memory)) == {"a": 2}
+    assert counts(ask(fresh, {"a": ONE_IS_BEST}, now=1.0 + STANDS, memory=memory)) == {"a": 1}
+
+
+def test_a_job_in_its_first_seconds_makes_way_by_shrinking() -> None:
+    """It has just been given everything; another comes. To stop it would cost its start again."""
+    first = on(job("first", pause=10.0), *each_device("n0", 8), since=0.0, started=0.0)
+    view = builders.view(EIGHT, [first, job("second", pause=10.0)])
+    outlooks = {"first": Outlook(4_000.0, ROOT_LAW), "second": Outlook(2_000.0, ROOT_LAW)}
+    dealt = counts(ask(view, outlooks, now=2.0))
+    assert 0 < dealt["first"] < 8 and dealt["second"] > 0
+
+
+@pytest.mark.parametrize(("left", "stopped"), [(3_950.0, False), (2_000.0, True)])
+def test_a_job_is_not_stopped_for_one_that_would_end_later_with_its_start(
+    left: float, stopped: bool
+) -> None:
+    # 500 s left; the other would take 494 or 250 s, after a start of 10.
+    gangs = [job(name, gang=8, most=8, pause=10.0) for name in ("first", "second")]
+    view = builders.view(EIGHT, [on(gangs[0], *each_device("n0", 8), since=0.0), gangs[1]])
+    outlooks = {"first": Outlook(4_000.0, LINEAR), "second": Outlook(left, LINEAR)}
+    for now in (5.0, 11.0):
+        dealt = counts(ask(view, outlooks, now=now))
+        assert dealt == ({"first": 0, "second": 8} if stopped else {"first": 8, "second": 0})
+
+
+def test_a_job_beside_a_loud_neighbour_grows_to_a_node_of_its_own() -> None:
+    """It has five of a node's eight devices, and alone three more would hardly make it faster."""
+    level = Table((1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0, 5.1))
+    state = on(job("a", pause=30.0), *each_device("n0", 5))
+    view = builders.view(EIGHT, [state])
+    for slowed, workers in ((1.0, 5), (1.5, 8)):
+        assert counts(ask(view, {"a": Outlook(1e6, level, slowed=slowed)})) == {"a": workers}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from statistics import median
 
 from muster.core.cycle.avoided import avoided
 from muster.core.cycle.options import Option
@@ -177,6 +178,15 @@ class CycleState:
         """Return running jobs that this cycle neither stops nor moves."""
         states = self.view.jobs.values()
         return [s for s in states if s.phase is Phase.RUNNING and self.untouched(s)]
+
+    @cached_property
+    def usual_age(self) -> float:
+        """The median s that running jobs have run so far; 0 without any."""
+        states = self.view.jobs.values()
+        ages = [
+            self.now - s.started for s in states if s.placement is not None and s.started is not None
+        ]
+        return median(ages) if ages else 0.0
 
     def untouched(self, state: JobState) -> bool:
         """Whether this cycle neither stops nor moves the job."""

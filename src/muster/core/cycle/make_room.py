@@ -11,6 +11,7 @@ from muster.model.reason import Code, Reason
 from muster.model.topology import Level, each_bit
 from muster.model.view import JobState
 from muster.place.clear import Candidate, cheapest_clearing
+from muster.place.emptied import cheapest_emptying
 from muster.place.migrate import Migration, Movable, cheapest_migration
 from muster.place.request import Request
 
@@ -29,12 +30,24 @@ def migrate(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
         gain = request.plan.devices * _expected_wait(cycle, state, request)
         if gain <= cycle.too_little.get(request, 0.0):
             continue
-        movables = [m for s in cycle.running() if (m := _movable(cycle, s, option, request, gain))]
-        migration = cheapest_migration(cycle.board, request, movables) if movables else None
-        if migration is not None and migration.cost < gain:
-            _carry_out(cycle, state, option, migration, gain)
+        movables = [m for s in cycle.running() if (m := movable(cycle, s, option, request, gain))]
+        migration = _cheapest(cycle, request, movables, gain) if movables else None
+        if migration is not None:
+            carry_out(cycle, state, option, migration, gain)
             return Promise(state.number, migration.placement, Code.WAITING_MIGRATION, inf)
         cycle.too_little[request] = gain
+    return None
+
+
+def _cheapest(
+    cycle: CycleState, request: Request, movables: list[Movable], gain: float
+) -> Migration | None:
+    """Return the cheapest moves that pay: those that give a gang over several nodes whole ones, else
+    any that make room."""
+    for search in (cheapest_emptying, cheapest_migration):
+        migration = search(cycle.board, request, movables)
+        if migration is not None and migration.cost < gain:
+            return migration
     return None
 
 
@@ -79,15 +92,26 @@ def _opening(cycle: CycleState, node: int, devices: int) -> float | None:
 
 
 def time_left(cycle: CycleState, job: int) -> float:
-    """Return the s that a job is expected to run on: without a duration, as long again as so far."""
-    state = cycle.view.jobs[job]
+    """Return the s that a job is expected to run on, by what it has shown, else by its duration;
+    without one, as long again as so far."""
+    state, outlook = cycle.view.jobs[job], cycle.view.outlooks.get(job)
+    if outlook is not None and outlook.here:
+        return outlook.left / outlook.here
     end = cycle.expected_end(state)
     if end is not None:
         return max(0.0, end - cycle.now)
     return 0.0 if state.started is None else cycle.now - state.started
 
 
-def _movable(
+def run_expected(cycle: CycleState, state: JobState) -> float:
+    """Return the s that a job about to start should run: without a duration, as long as half of the
+    running jobs have run."""
+    if state.job.duration is not None:
+        return state.job.duration
+    return cycle.usual_age
+
+
+def movable(
     cycle: CycleState, state: JobState, option: Option, wanted: Request, gain: float
 ) -> Movable | None:
     """Return the job as movable if it is smaller than the gang, preemptible and cheap enough."""
@@ -124,7 +148,7 @@ def _as_placed(state: JobState) -> Plan:
     return Plan(tuple(part for part in parts if part.count))
 
 
-def _carry_out(
+def carry_out(
     cycle: CycleState, state: JobState, option: Option, migration: Migration, gain: float
 ) -> None:
     before = cycle.board.fragmentation(option)

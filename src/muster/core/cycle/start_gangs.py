@@ -13,6 +13,7 @@ from math import inf
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.make_room import migrate, reserve
 from muster.core.cycle.reclaim import evict, reclaim
+from muster.core.cycle.undisturbed import undisturbed
 from muster.model.cluster import NodeState
 from muster.model.decision import Promise
 from muster.model.job import Job
@@ -52,7 +53,11 @@ def serve(cycle: CycleState, allocation: Allocation) -> None:
     cycle.release(state.number)
     with cycle.without_promises(_yielding(cycle, state.job)):
         placement, obstacle = find(cycle, state.job, allocation.least)
-        if placement is not None:
+        better = undisturbed(cycle, state, placement) if placement else None
+        if better is not None:
+            cycle.promise(better)
+            cycle.outcome.obstacles[state.number] = better.cause
+        elif placement is not None:
             code = Code.STARTED_PROMISED if promise else Code.STARTED
             cycle.start(state.job, placement, Reason(code))
         elif promise and _paid_for(promise, obstacle):

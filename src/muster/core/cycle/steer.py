@@ -12,6 +12,7 @@ from muster.core.cycle.make_room import migrate
 from muster.core.cycle.rearrange import excess, rearranged, within_contract
 from muster.core.cycle.start_gangs import find, place_on
 from muster.core.cycle.take_back import take_back
+from muster.core.cycle.undisturbed import undisturbed
 from muster.core.cycle.wanted import elsewhere, options_for
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
@@ -159,6 +160,11 @@ def _start(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
     for workers in _sizes(cycle, job, allocation):
         placement, obstacle = _find(cycle, job, workers, allocation)
         if placement is not None:
+            better = undisturbed(cycle, state, placement)
+            if better is not None:
+                cycle.promise(better)
+                obstacles[job.number] = better.cause
+                return
             obstacles.pop(job.number, None)
             cycle.start(job, placement, Reason(Code.STARTED_PROMISED if promise else Code.STARTED))
             return

@@ -3,7 +3,7 @@
 from muster.daemon.gang.budget import is_over_budget, why_over
 from muster.daemon.gang.draft import ReactionDraft
 from muster.daemon.gang.events import Exited
-from muster.daemon.gang.exits import blame, is_fault, words
+from muster.daemon.gang.exits import blame, cause, is_fault, words
 from muster.daemon.gang.settle import are_workers_done
 from muster.daemon.gang.steer import act, aim, end_training, resize_roster, terminate_now
 from muster.daemon.gang.transitions import Goal, Trigger
@@ -77,9 +77,9 @@ def _kept(draft: ReactionDraft, event: Exited) -> str:
 def _live_task_ended(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:
     report, name = event.report, task.task.name
     leaving = task.slot not in draft.placement.slots
-    forgiven = draft.sight.roster.is_forgiven(name)
+    forgiven = not leaving and _is_forgiven(draft, name, event)
     fault = is_fault(report) and not leaving and not forgiven
-    lost = report.code is None and not fault and not leaving
+    lost = report.code is None and not (fault or leaving or forgiven)
     joined = name in draft.sight.roster.members
     _drop(draft, report, event.tail if fault else "", fault=fault, lost=lost)
     gang, program = draft.gang, draft.job.job.program
@@ -90,6 +90,15 @@ def _live_task_ended(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> 
     act(draft, draft.roster.exited(name, words(report)))
     if lost and not joined and draft.gang.goal is Goal.RUN:
         _retry_start(draft)
+
+
+def _is_forgiven(draft: ReactionDraft, name: str, event: Exited) -> bool:
+    """Whether a newcomer failed, with or without a word, and the others train on."""
+    if draft.sight.roster.is_forgiven(name):
+        return True
+    report = event.report
+    failed = is_fault(report) or report.oom
+    return failed and draft.roster.can_spare(name, cause(report, event.tail))
 
 
 def _retry_order(draft: ReactionDraft, task: TaskOrdered, event: Exited) -> None:

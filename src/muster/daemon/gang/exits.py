@@ -35,6 +35,11 @@ def is_fault(report: TaskExited) -> bool:
     return report.code not in (0, None)
 
 
+def cause(report: TaskExited, tail: str) -> str:
+    """Return why a task failed, in one line: the last words of its log, else how it ended."""
+    return ("" if report.oom else last_words(tail)) or words(report)
+
+
 def blame(report: TaskExited, tail: str) -> str:
     """Return how a task failed: one line that says why, then the last lines of its log."""
     why = "" if report.oom else last_words(tail)

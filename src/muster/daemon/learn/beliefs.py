@@ -38,6 +38,7 @@ from muster.model.placement import Placement
 from muster.model.plan import Sync
 from muster.model.slowdowns import Slowdowns
 from muster.model.view import View
+from muster.perf.history.crowding import among_neighbours
 from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
@@ -217,7 +218,7 @@ class Beliefs:
                 kept = state.job, version, self._unstarted(state.job)
             self._fresh[number] = kept
             found[number] = kept[2]
-        return found
+        return dict(among_neighbours(found, self._neighbours.all_slowed()))
 
     def slowdowns(self, view: View) -> Slowdowns:
         """Return what is believed about neighbours."""
@@ -247,7 +248,7 @@ class Beliefs:
         outlook = self._outlook(live, now)
         declared = live.job.duration is not None
         alike = (kin.reports or declared) and self._applications.have_ended(kin.application)
-        by_loss = told.work is None and live.watch.predicts(live.track.step)
+        by_loss = told.work is None and live.watch.predicts(live.track.done)
         if told.work is None and not ((alike or by_loss or declared) and outlook.spread <= GUESS):
             return None
         workers = sum(live.held.shape)
@@ -262,7 +263,9 @@ class Beliefs:
     def ending(self, job: int) -> LossEnding | None:
         """Return when the loss of a job ends it, and whether it has stopped falling; None: unknown."""
         live = self._live.get(job)
-        return live.watch.ending(live.track.step) if live is not None and live.track.reported else None
+        if live is None or not live.track.reported:
+            return None
+        return replace(live.watch.ending(live.track.done), is_fixed=live.track.asynchronous)
 
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""
@@ -479,8 +482,7 @@ class Beliefs:
         # A restarted job resumes from its checkpoint.
         track = live.track
         kept = min(1.0, track.saved / max(1, track.step)) if live.held is None else 1.0
-        # Losses are counted by steps, whose size a free batch changes.
-        ends = None if track.free.largest else live.watch.left(int(kept * track.step))
+        ends = live.watch.left(kept * track.done, track.free.efficiency or 1.0)
         return self._learner.outlook(told, live.held, kept * track.done, ends)
 
     def _allow(self, kin: Kin) -> None:

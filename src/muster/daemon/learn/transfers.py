@@ -12,6 +12,7 @@ from math import isfinite
 from muster.model.cluster import Cluster, Node
 from muster.perf.history.hops import ALIKE, Hops, HopSeen, NodeLink, odd
 from muster.perf.history.links import KEPT, Carried, LinkHistory
+from muster.perf.history.shared_ends import HopRate, Sent, SharedEnds
 from muster.perf.wires import LinkClass, Wire
 from muster.wire.messages import Transferred
 
@@ -54,6 +55,8 @@ class Transfers:
         self._new: list[Carried] = []
         self._spots: dict[int, Mapping[str, Spot]] = {}
         self._latest: dict[tuple[LinkClass, bool], float] = {}
+        self._ends: dict[int, tuple[int, SharedEnds]] = {}
+        """What is reported in the formation that each job has now."""
         self._hops = Hops()
         self._noted: dict[tuple[str, str], HopSeen] = {}
         self._nodes: dict[str, NodeLink] = {}
@@ -66,6 +69,7 @@ class Transfers:
             self._spots[job] = spots
         else:
             self._spots.pop(job, None)
+            self._ends.pop(job, None)
 
     def spots(self, job: int) -> Mapping[str, Spot]:
         """Return where the tasks of a job are."""
@@ -78,13 +82,14 @@ class Transfers:
         if here is None or there is None or not transferred.latency > 0:
             return []  # nobody knows where, or its time includes waiting: of an older version
         link = _crossed(here.node, there.node)
-        size, seconds = transferred.bytes + transferred.beside, transferred.seconds
         seen = [Carried(link, SMALL, transferred.latency, now)]
         found: list[Carried | HopSeen] = []
-        if transferred.bytes > 0 and seconds > 0 and isfinite(size / seconds):
-            seen.append(Carried(link, float(size), seconds, now))
+        hop = self._rate(job, transferred, here.node.name, there.node.name)
+        if hop is not None:
+            seen.append(Carried(link, float(transferred.bytes), transferred.bytes / hop.rate, now))
             if here.node.name != there.node.name:
-                found += self._hear_hop(HopSeen(here.node.name, there.node.name, size / seconds, now))
+                ends = here.node.name, there.node.name
+                found += self._hear_hop(HopSeen(*ends, hop.rate, now, hop.shared))
         if self._is_usual(here.node, there.node):
             due = [carried for carried in seen if self._is_due(carried)]
             for carried in due:
@@ -122,6 +127,16 @@ class Transfers:
         self.nodes(now)
         self._sort_in()
         return self._history
+
+    def _rate(self, job: int, said: Transferred, here: str, there: str) -> HopRate | None:
+        """Return what a hop carries, with what else its ends carried; None: nothing to tell."""
+        if not (said.bytes > 0 and said.seconds > 0 and isfinite(said.bytes / said.seconds)):
+            return None
+        formation, ends = self._ends.get(job, (-1, SharedEnds()))
+        if formation != said.formation:
+            ends = SharedEnds()
+            self._ends[job] = said.formation, ends
+        return ends.rate(said.task, here, there, Sent(said.bytes, said.seconds))
 
     def _hear_hop(self, hop: HopSeen) -> list[HopSeen]:
         """Take in a hop; return it as it is believed now, if that should be noted."""

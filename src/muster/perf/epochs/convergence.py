@@ -15,7 +15,9 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.ending import Ending
+from muster.ending import Ending, Trend
+from muster.perf.epochs.decay_curve import DecayCurve, fit_decays
+from muster.perf.epochs.firing import ends
 from muster.perf.epochs.loss_curve import (
     LEAST_POINTS,
     TINY,
@@ -25,6 +27,7 @@ from muster.perf.epochs.loss_curve import (
     Series,
     fit,
     prepare,
+    recent_noise,
     smooth,
     thin,
 )
@@ -46,6 +49,9 @@ LEVELS_APART = 4.5
 """Epochs from the middle of the four points before a drop to the middle of the three after it."""
 FAR_AHEAD = 10.0
 """Times the epochs so far: a curve does not say when a bound that is farther ahead is reached."""
+ALL = (0.0, 0.5, 1.0)
+LIKELY = (0.1, 0.5, 0.9)
+"""Quantiles: ends of three fits, and of many simulated ends, whose outermost are there by chance."""
 RISE = 0.05
 """The loss is rising if it lies this share of the largest loss above its best."""
 
@@ -78,6 +84,8 @@ class Target:
     epochs: int = 3
     most: float | None = None
     below: float | None = None
+    ending: Ending | None = None
+    """The rule, where it is judged by each epoch's own mean, noise included; None: by the curve."""
 
     def __post_init__(self) -> None:
         fine = self.decrease is None or 0 < self.decrease < 1
@@ -87,9 +95,9 @@ class Target:
     @staticmethod
     def of(ending: Ending, most: float | None = None) -> "Target":
         """Return the target of a training that ends by its loss, after `most` epochs at the latest."""
-        return Target(ending.decrease, ending.patience, most, ending.bound)
+        return Target(ending.decrease, ending.patience, most, ending.bound, ending)
 
-    def end_of(self, curve: LossCurve, noise: float, first: float) -> float:
+    def end_of(self, curve: LossCurve | DecayCurve, noise: float, first: float) -> float:
         """Return the epoch after which a training with this curve ends; `noise`: of one epoch's loss,
         `first`: the first epoch's.
 
@@ -128,6 +136,14 @@ ENDS = {
 """Low end of the 80 % interval, correction and high end, in units of the doubt, from
 `benchmarks/perf_convergence.py --calibrate`. Only a slow start is corrected: the formula is
 steepest at its start, so it does not hold yet and usually predicts too long."""
+SIMULATED_ENDS = {
+    TrainingStage.SLOW_START: (-0.95, -0.41, 0.36),
+    TrainingStage.EARLY: (-1.13, -0.45, 0.27),
+    TrainingStage.MIDDLE: (-0.47, 0.0, 0.92),
+    TrainingStage.LATE: (-0.22, 0.0, 0.94),
+}
+"""The same where the rule is simulated. What is predicted to be early in its way, too, is usually
+nearer to its end."""
 EARLY_UNTIL, LATE_FROM = 0.25, 0.75
 """Shares of the predicted total."""
 
@@ -142,10 +158,12 @@ class EpochForecast:
     doubt: float
     """Epochs: the unit of the interval's ends."""
     stage: TrainingStage
+    simulated: bool = False
 
     def estimate(self) -> Estimate:
         """Return the epochs left, with the interval of this stage."""
-        low, mid, high = (max(self.left + end * self.doubt, 0.0) for end in ENDS[self.stage])
+        ends = (SIMULATED_ENDS if self.simulated else ENDS)[self.stage]
+        low, mid, high = (max(self.left + end * self.doubt, 0.0) for end in ends)
         return Estimate(mid, low, high)
 
 
@@ -159,11 +177,11 @@ class Remaining:
 
 
 def remaining(
-    points: Sequence[LossPoint], target: Target | FixedEpochs, first: float | None = None
+    points: Sequence[LossPoint], target: Target | FixedEpochs, trend: Trend | None = None
 ) -> Remaining | Unknown:
     """Return the epochs left after the last point; points are in the order of their epochs.
 
-    `first`: the loss of the first epoch, if that is not among the points."""
+    `trend`: of all epochs so far under the target's rule, if the points are not all of them."""
     if isinstance(target, FixedEpochs):
         left = max(target.total - (points[-1].epoch if points else 0.0), 0.0)
         return Remaining(Estimate(left, left, left))
@@ -173,8 +191,20 @@ def remaining(
         raise BadMeasurementError("epochs must rise from one loss to the next")
     known = np.abs(losses) < BOUNDLESS
     return _unusable(epochs, losses, known) or _predict(
-        prepare(epochs[known], losses[known]), target, _lost(epochs[~known]), first
+        prepare(epochs[known], losses[known]),
+        target,
+        _lost(epochs[~known]),
+        trend or _trend(points, target),
     )
+
+
+def _trend(points: Sequence[LossPoint], target: Target) -> Trend:
+    """Return what the target's rule knows after these epochs."""
+    rule = target.ending or Ending(target.below, target.decrease, target.epochs)
+    trend = Trend()
+    for point in points:
+        trend = rule.after(trend, point.loss)
+    return trend
 
 
 def _unusable(epochs: Floats, losses: Floats, known: NDArray[np.bool_]) -> Unknown | None:
@@ -190,7 +220,7 @@ def _unusable(epochs: Floats, losses: Floats, known: NDArray[np.bool_]) -> Unkno
 
 
 def _predict(
-    whole: Series, target: Target, notes: tuple[LossNote, ...], first: float | None
+    whole: Series, target: Target, notes: tuple[LossNote, ...], trend: Trend
 ) -> Remaining | Unknown:
     """Fit what follows the last drop and the steepest epoch, and collect notes."""
     if not whole.losses.any():
@@ -210,8 +240,9 @@ def _predict(
         return Unknown(WhyUnknown.NOT_CONVERGING, f"the loss has fallen by {fallen:.1%} only so far")
     slow_start = not drop and steepest >= max(len(part.epochs) - LEAST_POINTS, 1)
     fitted = part.since(min(steepest, len(part.epochs) - LEAST_POINTS))
-    scale, now = first or float(whole.losses[0]) * whole.scale, float(whole.epochs[-1])
-    forecast = _forecast(fitted, target, scale, slow_start=slow_start)
+    now = float(whole.epochs[-1])
+    noise = recent_noise(whole) * whole.scale
+    forecast = _forecast(fitted, target, noise, trend, slow_start=slow_start)
     if target.decrease is None and target.most is None and forecast.left >= FAR_AHEAD * now:
         level = forecast.curve.scale * forecast.curve.b2
         detail = f"the loss levels off at {level:.4g}, by what it has shown so far"
@@ -220,21 +251,39 @@ def _predict(
     return Remaining(_at_most(forecast.estimate(), target, now), notes, forecast)
 
 
-def _forecast(part: Series, target: Target, first: float, *, slow_start: bool) -> EpochForecast:
-    """Return the median of the windows' answers. The doubt grows with the distance and with their
+def _forecast(
+    part: Series, target: Target, noise: float, trend: Trend, *, slow_start: bool
+) -> EpochForecast:
+    """Return the median of the ends that are possible. The doubt grows with the distance and with their
     disagreement, and is at least the epochs over which convergence is judged."""
     now = float(part.epochs[-1])
     far = FAR_AHEAD * now if target.decrease is None else inf
-    curves = sorted(
-        (target.end_of(curve, part.noise * part.scale, first), i, curve)
-        for i, curve in enumerate(fit(part))
+    curves = fit(part)
+    plain = np.array(
+        [target.end_of(each, part.noise * part.scale, abs(trend.first)) for each in curves]
     )
-    lefts = [min(max(end - now, 0.0), far) for end, _, _ in curves]
-    middle = len(lefts) // 2
-    left = lefts[middle]
-    doubt = left / 2 + lefts[-1] - lefts[0] + target.epochs
+    middle = curves[int(plain.argsort()[len(plain) // 2])]
+    rule = target.ending
+    found = plain if rule is None else _simulated(part, curves, rule, noise, trend)
+    quantiles, weight = (ALL, 1.0) if rule is None else (LIKELY, 0.5)
+    low, left, high = np.quantile(np.clip(found - now, 0.0, far), quantiles, method="nearest").tolist()
+    doubt = left / 2 + weight * (high - low) + target.epochs
     stage = TrainingStage.SLOW_START if slow_start else _stage(now / (now + left))
-    return EpochForecast(curves[middle][2], left, doubt, stage)
+    return EpochForecast(middle, left, doubt, stage, simulated=rule is not None)
+
+
+def _simulated(
+    part: Series, curves: Sequence[LossCurve], ending: Ending, noise: float, trend: Trend
+) -> Floats:
+    """Return the epochs after which the training may end by its rule, each as likely as the others:
+    one for each continuation of both forms' curves."""
+    both: tuple[LossCurve | DecayCurve, ...] = (*curves, *fit_decays(part))
+    target, first = Target.of(ending), abs(trend.first)
+    plain = [(curve, target.end_of(curve, noise, first)) for curve in both]
+    # One that levels off above a bound says so of its form: another may fit as well and reach it.
+    likely = [(curve, end) for curve, end in plain if end < inf] or plain
+    without = np.array([end for _, end in likely])
+    return ends([curve for curve, _ in likely], noise, float(part.epochs[-1]), ending, trend, without)
 
 
 def _stage(share: float) -> TrainingStage:

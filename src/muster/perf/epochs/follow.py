@@ -120,6 +120,8 @@ class LossFollower:
         self._likely: deque[tuple[int, float]] = deque()
         """Epochs at a fit, and the latest end that it thought likely."""
         self._trend = Trend()
+        self._own = Trend()
+        """The trend under what ends it; `_trend`: whether its loss is flat."""
         self._since = 0.0
         """The epoch at which its loss had risen for good: what came before is no part of its curve."""
 
@@ -132,7 +134,7 @@ class LossFollower:
         """Set what ends it."""
         if target != self._target:
             self._target, self._fitted = target, 0
-            self._likely.clear()
+            self._begin_again(0)
 
     def note(self, epoch: int, loss: float) -> None:
         """Take in the loss of a step of an epoch, counted from 0."""
@@ -146,6 +148,8 @@ class LossFollower:
 
     def _judge(self, mean: LossPoint) -> None:
         self._trend = FLAT.after(self._trend, mean.loss)
+        if self._target is not None and self._target.ending is not None:
+            self._own = self._target.ending.after(self._own, mean.loss)
         if self._trend.risen >= RISEN:
             self._since = mean.epoch - RISEN
 
@@ -157,7 +161,7 @@ class LossFollower:
     def _begin_again(self, epoch: int) -> None:
         self._fitted = min(self._fitted, epoch)
         self._likely.clear()
-        self._trend, self._since = Trend(), 0.0
+        self._trend, self._own, self._since = Trend(), Trend(), 0.0
         for point in self.means.points:
             self._judge(point)
 
@@ -201,7 +205,7 @@ class LossFollower:
         if target is None or epochs < max(GROWN * self._fitted, self._fitted + 1):
             return
         points = [each for each in self.means.points if each.epoch > self._since]
-        self._answer = remaining(points, target, self._trend.first or None)
+        self._answer = remaining(points, target, self._own if target.ending else self._trend)
         self._fitted = epochs
         if isinstance(self._answer, Remaining) and isfinite(self._answer.epochs.high):
             self._likely.append((epochs, epochs + self._answer.epochs.high))

@@ -33,6 +33,8 @@ LEAST_POINTS = 5
 """Three unknowns, and two points to spare."""
 GRIDS = (24, 12, 12)
 """Values of b2 tried in each round; the next round searches around the best one."""
+LEAST_RECENT = 8
+"""Points from which noise is told."""
 TINY = 1e-12
 
 
@@ -62,6 +64,11 @@ class LossCurve:
     def loss(self, epoch: float) -> float:
         """Return the fitted loss after an epoch."""
         return self.scale * (1 / max(self.b0 * (epoch - self.since) + self.b1, TINY) + self.b2)
+
+    def losses(self, epochs: Floats) -> Floats:
+        """Return the fitted losses after these epochs."""
+        found: Floats = np.maximum(self.b0 * (epochs - self.since) + self.b1, TINY)
+        return self.scale * (1 / found + self.b2)
 
     def slow_from(self, decrease: float) -> float:
         """Return the first epoch that lowers the loss by less than this share of the largest loss.
@@ -152,18 +159,31 @@ def _noise(losses: Floats) -> float:
     return float(np.median(np.abs(np.diff(losses, n=2)))) / 0.6745 / sqrt(6)
 
 
+def recent_noise(series: Series) -> float:
+    """Return the standard deviation of one epoch's error in the latter half: it falls with the loss."""
+    recent = max(len(series.losses) // 2, LEAST_RECENT)
+    # A point may be the mean of several epochs.
+    each = (series.epochs[-1] - series.epochs[0]) / (len(series.epochs) - 1)
+    return _noise(series.losses[-recent:]) * sqrt(max(each, 1.0))
+
+
 def fit(series: Series) -> tuple[LossCurve, ...]:
     """Fit one curve to each of the windows, the widest first."""
-    count = len(series.epochs)
-    starts = [count - max(LEAST_POINTS, ceil(count * share)) for share in WINDOWS]
-    starts = [max(start, 0) for start in starts]
-    since = series.epochs[starts]
-    span = series.epochs[-1] - since
-    x = (series.epochs - since[:, None]) / span[:, None]
-    weights = _weights(x, np.array(starts), count)
+    x, weights, since, span = windows(series)
     b0, b1, b2 = _search(x, series.losses, weights)
     found = zip((b0 / span).tolist(), b1.tolist(), b2.tolist(), since.tolist(), strict=True)
     return tuple(LossCurve(slope, at_start, b, series.scale, at) for slope, at_start, b, at in found)
+
+
+def windows(series: Series) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the windows that are fitted: places of the points, 0 to 1 within one, and their weights
+    (windows, points); the epoch at which each begins, and its length."""
+    count = len(series.epochs)
+    starts = [max(count - max(LEAST_POINTS, ceil(count * share)), 0) for share in WINDOWS]
+    since = series.epochs[starts]
+    span = series.epochs[-1] - since
+    x = (series.epochs - since[:, None]) / span[:, None]
+    return x, _weights(x, np.array(starts), count), since, span
 
 
 def _weights(x: Floats, starts: NDArray[np.int64], count: int) -> Floats:

@@ -1,7 +1,8 @@
 """What changes cost: s without progress of a live resize and of a start, learnt apart.
 
-A job's own are believed first, then those of its application. The newest counts most, since state grows
-and caches fill. Unmeasured ones are None: the job's declared `pause` counts.
+A job's own are believed first, then those of its application, for a start then those of any: most of it
+is spawning processes and importing the same libraries. The newest counts most, since state grows and
+caches fill. Unmeasured ones are None: the job's declared `pause` counts.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from math import exp, isfinite, log
 
 WEIGHT = 0.5
 """Of the newest in the mean of the logarithms."""
+ANY = -1
+"""In place of a job: all of them."""
 LEAST = 1e-3
 """s: a pause shorter than this costs nothing that could be measured."""
 
@@ -37,15 +40,15 @@ class ChangeCosts:
             return
         self.version += 1
         cost = log(max(seconds, LEAST))
-        for who in (job, application) if job else (application,):
+        for who in (job, application, ANY) if job else (application, ANY):
             before = self._of.get((who, change))
             mean = cost if before is None else WEIGHT * cost + (1 - WEIGHT) * log(before)
             self._of[who, change] = exp(mean)
 
     def cost(self, job: int, application: str, change: ChangeKind) -> float | None:
         """Return the expected s without progress; None: nothing was measured."""
-        own = self._of.get((job, change)) if job else None
-        return self._of.get((application, change)) if own is None else own
+        alike = (job, application, ANY) if change is ChangeKind.START else (job, application)
+        return next((self._of[who, change] for who in alike if (who, change) in self._of), None)
 
     def forget(self, job: int) -> None:
         """Drop a job; its application keeps what it has shown."""

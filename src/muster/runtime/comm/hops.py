@@ -3,7 +3,7 @@
 A collective's own time includes waiting for slow peers, and says nothing of single hops. The kernel
 counts for each connection the bytes that were acknowledged and the time in which data was under way
 (busy, less the time in which the receiver took nothing): both ends were ready, whatever the algorithm
-does. Several connections at once share the link, so what went beside each is told, too.
+does. What several connections at once share is for those to find who hear of all of them.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ _SIZE = 192
 
 @dataclass(frozen=True, slots=True)
 class HopReport:
-    """Bytes to a peer's host, the seconds they were under way, and the latency one way.
+    """Bytes to a peer's host in a step, the seconds they were under way, and the latency one way.
 
     0 bytes: only small messages went there, which tell the latency alone.
     """
@@ -51,8 +51,6 @@ class HopReport:
     bytes: int
     seconds: float
     latency: float
-    beside: int = 0
-    """Bytes that other connections carried in the same seconds."""
 
 
 class _Count(NamedTuple):
@@ -66,10 +64,8 @@ class _Count(NamedTuple):
 class HostConnections:
     """The connections to the hosts of other members, read after each step."""
 
-    def __init__(self, hosts: Mapping[str, str], alike: int = 1) -> None:
-        """`hosts`: a task by address of each other host; `alike`: members on this host that send as
-        much as this one at the same time."""
-        self._alike = alike
+    def __init__(self, hosts: Mapping[str, str]) -> None:
+        """`hosts`: a task by address of each other host."""
         self._peers = _connections(hosts)
         self._before = self._read()
         self._since, self._steps = time.monotonic(), 0
@@ -82,7 +78,7 @@ class HostConnections:
             return []
         after = self._read()
         passed = {fd: _passed(self._before.get(fd), count) for fd, count in after.items()}
-        found = _reports(self._by_host(passed), self._steps, self._alike)
+        found = _reports(self._by_host(passed), self._steps)
         if any(each.bytes for each in found) or now > self._since + 10 * EVERY:
             self._before, self._since, self._steps = after, now, 0
             return found
@@ -105,12 +101,11 @@ class HostConnections:
         return found
 
 
-def hops_of(members: Sequence[Member], rank: int, *, ring: bool) -> HostConnections:
-    """Return the connections of a member to the others. In a ring one member of each host sends to
-    another host, else all do."""
+def hops_of(members: Sequence[Member], rank: int) -> HostConnections:
+    """Return the connections of a member to the others."""
     here = host_of(members[rank])
     hosts = {host_of(member): member.task for member in reversed(members) if host_of(member) != here}
-    return HostConnections(hosts, 1 if ring else sum(host_of(member) == here for member in members))
+    return HostConnections(hosts)
 
 
 def _passed(before: _Count | None, after: _Count) -> _Count:
@@ -120,17 +115,14 @@ def _passed(before: _Count | None, after: _Count) -> _Count:
     return _Count(after.bytes - before.bytes, seconds, after.round_trip)
 
 
-def _reports(hosts: Mapping[str, _Count], steps: int, alike: int) -> list[HopReport]:
-    """Return a report for each host. By the time the slower of two is done, the faster has carried
-    all of its bytes, so they count beside the slower one's."""
-    found, beside = [], 0
-    for peer, count in sorted(hosts.items(), key=lambda each: each[1].seconds):
+def _reports(hosts: Mapping[str, _Count], steps: int) -> list[HopReport]:
+    """Return a report for each host."""
+    found = []
+    for peer, count in hosts.items():
         latency = count.round_trip / 2
         large = count.bytes >= LARGE * steps and count.seconds >= LEAST
         if large and count.seconds >= ROUND_TRIPS * count.round_trip * steps:
-            others = beside + (alike - 1) * (beside + count.bytes)
-            found.append(HopReport(peer, count.bytes, count.seconds, latency, others))
-            beside += count.bytes
+            found.append(HopReport(peer, count.bytes // steps, count.seconds / steps, latency))
         elif latency > 0:
             found.append(HopReport(peer, 0, 0.0, latency))
     return found

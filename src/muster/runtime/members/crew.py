@@ -28,8 +28,10 @@ _log = logging.getLogger("muster")
 
 
 def plan_name(plan: MemberPlan) -> str:
-    """Name a plan; plans with different members have different names."""
-    tasks = ",".join(f"{m.task}@{m.address}" for m in plan.members)
+    """Name a plan; plans with different members or makers have different names."""
+    # The survivors' plan may have number and members of the coordinator's, which some have begun to
+    # build: with one name they would find each other's old addresses, and wait there for a deadline.
+    tasks = ",".join((*(f"{m.task}@{m.address}" for m in plan.members), plan.leader))
     return f"{plan.formation}-{zlib.crc32(tasks.encode()):08x}"
 
 

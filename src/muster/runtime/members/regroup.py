@@ -92,6 +92,8 @@ class Meeting:
         self._awaits_busy = False
         self.ended = False
         """Its training is over: it does not come back to redo a step."""
+        self._parts = False
+        """It is leaving, and only waits until the others have what it keeps."""
         self._unanswered: dict[str, float] = {}
         """Seconds for which more senior members did not answer: that silence counts, too."""
         peers.on("regroup", self._register)
@@ -102,6 +104,12 @@ class Meeting:
         with self._change:
             self._place = place
             self._change.notify_all()
+
+    def part(self) -> None:
+        """Come to no meeting any more: this task leaves, and the others go on without it at once."""
+        self._parts = True
+        self.stand(None)
+        self.close()
 
     def end(self) -> None:
         """Note that the training is over here."""
@@ -273,8 +281,8 @@ class Meeting:
         return True
 
     def _silence(self, member: Member, place: CurrentPlans, before: float) -> float:
-        """Return the seconds of its silence: 0 if it answers, infinite if it is lost, nobody listens or
-        it has ended, -1 if it is busy.
+        """Return the seconds of its silence: 0 if it answers, infinite if it is lost, leaves, has ended
+        or nobody listens, -1 if it is busy.
 
         Only time spent asking counts: if the whole machine stood still, nobody was silent.
         """
@@ -287,6 +295,8 @@ class Meeting:
             return math.inf
         except (OSError, ValueError):
             answer = {}
+        if answer.get("parts"):
+            return math.inf
         if not answer.get("members"):  # silent, or in no formation
             return before + LOOK + min(time.monotonic() - began, ASKED)
         if answer["leading"] and seniority(member.task) < seniority(self._me.task):
@@ -315,6 +325,7 @@ class Meeting:
             members=members,
             batch=(),
             shares=(),
+            leader=self._me.task,
         )
         for registered in came:
             self._answer(registered, asdict(plan))
@@ -330,7 +341,7 @@ class Meeting:
     def _register(self, connection: socket.socket, request: dict[str, Any]) -> None:
         """Register a survivor; keep its connection until the plan is made (server's thread)."""
         task, formation = str(request["task"]), int(request["formation"])
-        if self.ended and not request.get("ended"):
+        if self._parts or (self.ended and not request.get("ended")):
             send_json(connection, {"ended": True})
             return
         with self._change:
@@ -367,6 +378,7 @@ class Meeting:
             "leading": self._leading,
             "busy": bool(self.busy),
             "ended": self.ended,
+            "parts": self._parts,
         }
         send_json(connection, answer)
 

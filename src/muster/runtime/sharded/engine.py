@@ -8,7 +8,7 @@ with the new formation until it has. Else the step is redone by all.
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf
@@ -121,10 +121,22 @@ class ShardedEngine(StepEngine):
         part = super().begin()
         if self.void:  # user code only catches up with others that are in a void step
             self.shards.begin_void()
-        self.shards.weight = part.count > 0
         self.shards.guarded = True
-        self.exchanged = True  # without samples, too, it gathers blocks with the others
         return part
+
+    def rounds(self, own: int) -> int:
+        """Return the most micro-batches of any worker: all gather the blocks for each of them."""
+        crew = self._crew()
+        if crew.group is None or self.void:
+            return own
+        every = torch.zeros(crew.size, dtype=torch.int64)
+        every[crew.rank] = own
+        try:
+            crew.group.allreduce(every).wait()
+        except BrokenGroupError:
+            self.lose()
+            return own
+        return int(every.max())
 
     def sum(self, ours: Ours = NOTHING) -> None:
         """Sum what is left; if a member is lost after that, find out whether the step counts."""
@@ -204,6 +216,7 @@ class ShardedEngine(StepEngine):
         self._move_on(old)
         self._counted = (self.state.position.step, old.ballot.tolist())
         self.requested = reduce(or_, (int(vote.request) for vote in self._votes))
+        self._follow_ending()
         self.on_commit(before, losses)
         self._late = None
         try:
@@ -211,6 +224,16 @@ class ShardedEngine(StepEngine):
         except BrokenGroupError:
             self.lose()
             self._recover_if_broken()
+
+    def mend(self, step_open: bool = False) -> None:
+        """Regroup between two sums; the rest of a void step is done on zeros, as everywhere."""
+        super().mend(step_open)
+        if step_open:
+            self.shards.begin_void()
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Let all workers use the model beside the step, block by block."""
+        return self.shards.gathered()
 
     def end(self) -> None:
         """Write the whole model, if that was asked for; all members take part."""
@@ -273,16 +296,22 @@ class ShardedEngine(StepEngine):
         self._resharder.abandon(self.crew.formation if self.crew else 0)
 
     def _part(self, plan: MemberPlan) -> None:
+        self._meeting.part()
         self._resharder.part(plan)
         addresses = [member.address for member in plan.members]
         await_peers(addresses, "entered", plan.formation, self.settings.token, plan.deadline)
         super()._part(plan)
 
-    def leave(self, how: str = "finished") -> None:
-        """Say goodbye and close everything."""
-        self.shards.close()
+    def say_goodbye(self, how: str = "finished") -> None:
+        """End the training; the workers can still evaluate together."""
+        self.shards.end()
         self._writer.close()
-        super().leave(how)
+        super().say_goodbye(how)
+
+    def close(self) -> None:
+        """Close what others reach this task by."""
+        self.shards.close()
+        super().close()
 
     def _status(self) -> MemberStatus:
         kept, prepared = self._resharder.kept, self._resharder.prepared

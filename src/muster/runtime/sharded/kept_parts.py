@@ -71,7 +71,7 @@ class KeptParts:
         return [
             piece
             for unit in self._shards.units
-            for index, run, _ in unit.own()
+            for index, run in unit.own()
             for piece in self._pieces(unit, index)
             if (piece.begin, piece.end) == _within(run, unit.slots[index])
         ]

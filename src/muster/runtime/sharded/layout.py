@@ -20,6 +20,8 @@ class ShareLayout:
 
     tasks: tuple[str, ...]
     mirrors: tuple[int, ...] = ()
+    even: bool = True
+    """Whether all workers are on one host, or each on its own."""
 
     def span(self, length: int) -> int:
         """Return the elements of a share."""
@@ -33,6 +35,11 @@ class ShareLayout:
     def kept(self, rank: int) -> list[int]:
         """Return the ranks whose shares a rank keeps, in order: its own and those it mirrors."""
         return sorted({rank, *(owner for owner, mirror in enumerate(self.mirrors) if mirror == rank)})
+
+    @property
+    def whole(self) -> bool:
+        """Whether every worker keeps all shares: a single one, or two that mirror each other."""
+        return len(self.kept(0)) == len(self.tasks)
 
     def holdings(self, lengths: Sequence[int]) -> tuple[OwnedRange, ...]:
         """Return the shares of all units with their holders."""
@@ -50,7 +57,8 @@ def layout_of(plan: MemberPlan, mirror: bool) -> ShareLayout:
     """Return the layout of a formation."""
     hosts = [host_of(member) for member in plan.members]
     tasks = tuple(member.task for member in plan.members)
-    return ShareLayout(tasks, mirrors(hosts) if mirror and len(tasks) > 1 else ())
+    even = len(set(hosts)) in (1, len(hosts))
+    return ShareLayout(tasks, mirrors(hosts) if mirror and len(tasks) > 1 else (), even)
 
 
 def mirrors(hosts: Sequence[str]) -> tuple[int, ...]:

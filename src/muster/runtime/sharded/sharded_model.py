@@ -3,6 +3,8 @@
 forward   gather a block, compute, free it; the next one of the last step's order is fetched meanwhile
 backward  gather it again; once all its gradients are there, sum them to their owners, and free it
 
+Micro-batches are rounds of a step: each does both, and all members do as many of them.
+
 If a member is lost, the user's code still runs to the end of its step, on zeros: nothing of that step
 counts.
 """
@@ -41,15 +43,19 @@ class ShardedModel(Buckets):
         self._exchange: ShareExchange | None = None
         self.summed = False
         """Whether this member has all its sums of the step."""
-        self.weight = True
-        """Whether this member has samples: without, its gradients are zeros."""
         self.on_broken: Callable[[], None] = lambda: None
         """Called when a member is lost in the middle of the user's code."""
         self.torn = self.watching = False
         self._broken = self._backward = self._active = self._passing = False
+        self._evaluating = self._over = False
+        """Whether all members evaluate; whether the training is over."""
+        self._last = self._counts = True
+        """Of the round: whether it ends the step; whether this member has samples in it: without, its
+        gradients are zeros."""
         self._used = [0.0] * len(self.parameters)
         self._order: list[int] = []
-        """Blocks in the order they were needed in this step, and in the one before."""
+        """Blocks in the order they were needed in this round, and in the one before; the root is there
+        in all of them."""
         self._expected: list[int] = []
         self._summing: list[Unit] = []
         self.guarded = False
@@ -64,9 +70,14 @@ class ShardedModel(Buckets):
         self._exchange, self._broken = exchange, False
         self._order, self._expected = [], []
 
+    def end(self) -> None:
+        """End the training: whoever uses the model by itself from now on is told."""
+        self._over = self.guarded = True
+
     def close(self) -> None:
-        """Leave all formations: whoever uses the model from now on is told."""
-        self._exchange, self.guarded = None, True
+        """Leave all formations."""
+        self.end()
+        self._exchange = None
 
     @property
     def checksum(self) -> int:
@@ -94,12 +105,14 @@ class ShardedModel(Buckets):
             raise BadTrainingError(
                 "with shard= a step has one ctx.backward(losses), of all parameters: add up the losses"
             )
-        self._expected, self._order = self._order, []
+        if self._broken:  # of a void step whose members have regrouped
+            self.abandon()
+            self._broken = False
         self._used = [0.0] * len(self.parameters)
-        self.summed = self._backward = False
-        self._active, self._summing = True, []
+        self.summed, self._active = False, True
+        self._begin_round()
         for unit in self.units:
-            unit.begin()
+            unit.gradients.begin()
         for parameter in self.every:
             parameter.grad = None
         for block in self._root:
@@ -112,16 +125,14 @@ class ShardedModel(Buckets):
             self._need(block)
 
     def finish(self) -> None:
-        """Sum what is left after the backward pass; wait for all sums."""
+        """Sum what is left after the backward pass; wait for all sums. Idempotent."""
+        if self.summed:
+            return
         if not self._broken:
-            exchange = self._members()
+            self._last = True
+            self._sum_rest()
             for unit in self.units:
-                if unit.incomplete:
-                    self._reduce(unit)
-            for unit in self._summing:
-                unit.settle(exchange)
-            for unit in self._summing:
-                unit.finish()
+                unit.gradients.finish()
         self._active, self._summing = False, []
         if self._broken:
             raise BrokenGroupError("a member was lost during the step")
@@ -135,20 +146,40 @@ class ShardedModel(Buckets):
 
     def norm_squared(self) -> float:
         """Return the squared norm of the gradients that this member owns."""
-        return sum(unit.norm_squared() for unit in self.units if unit.trained)
+        own = [unit.gradients.own() for unit in self.units if unit.trained]
+        norms = [torch.linalg.vector_norm(each, dtype=torch.float64) for each in own]
+        return float(torch.stack(norms).square().sum())  # at once: the device is asked but once
 
     @contextmanager
-    def differentiating(self, last: bool = True) -> Iterator[None]:
-        """Take the gradients of the backward pass of a step."""
-        if not last:
-            raise BadTrainingError(
-                "micro_batch= and shard= cannot be used together: workers would gather different blocks"
-            )
-        self._passing = True
+    def differentiating(self, last: bool = True, counts: bool = True) -> Iterator[None]:
+        """Take the gradients of a round's backward pass."""
+        self._passing, self._last, self._counts = True, last, counts
         try:
             yield
         finally:
             self._passing = False
+        if not last:
+            self._end_round()
+
+    def _begin_round(self) -> None:
+        self._expected, self._order = self._order, []
+        self._backward, self._summing = False, []
+
+    def _end_round(self) -> None:
+        """Sum what is left of a round; fetch the first block of the next one."""
+        self._guarded(self._sum_rest)
+        for unit in self.units:
+            unit.gradients.begin_round()
+        self._begin_round()
+        self._guarded(self._fetch_next)
+
+    def _sum_rest(self) -> None:
+        """Sum the gradients of units that the round has not brought all of."""
+        for unit in self.units:
+            if unit.gradients.incomplete:
+                self._reduce(unit)
+        for unit in self._summing:
+            unit.gradients.settle(self._members(), self._last)
 
     def settle(self, factor: float = 1.0) -> None:
         """Nothing is left from before."""
@@ -159,7 +190,7 @@ class ShardedModel(Buckets):
         places = {place for place, p in enumerate(self.every) if id(p) in gone}
         for unit in self.units:
             if unit.trained:
-                unit.spread(places)
+                unit.gradients.spread(places)
         if factor != 1.0:
             self.scale(factor)
 
@@ -188,6 +219,27 @@ class ShardedModel(Buckets):
             block.here = True
             yield block
             self._rest(block)
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Let all members use the model without gradients, beside a step; raise if one is lost."""
+        before = self._active, self._broken, self._backward
+        for block in self.blocks if self._broken else ():  # they are zeros
+            self._rest(block)
+        self._active = self._broken = self._backward = False
+        self._evaluating = True
+        try:
+            for block in self._root:
+                self._need(block)
+            yield
+        finally:
+            self._evaluating = False
+            self._active, self._broken, self._backward = before
+            for block in self._root:
+                if self._broken or not self._active:
+                    self._rest(block)
+                if self._active:
+                    self._need(block)
 
     # hooks
 
@@ -219,7 +271,7 @@ class ShardedModel(Buckets):
             if self._backward:
                 return  # recomputed within the backward pass
             following = self._expected[len(self._order) :][:1]
-            if following == [block.number]:
+            if self._active and following == [block.number]:
                 block.stays = True
             else:
                 self._rest(block)
@@ -230,18 +282,23 @@ class ShardedModel(Buckets):
         def hook(parameter: Any) -> None:
             if not self._active or self._broken:
                 return
-            if not self._passing or self._used[index]:
+            if not self._passing or not unit.gradients.lacks(place):
                 raise BadTrainingError(
                     "a plain .backward() reached a model in parts, which the other workers would not "
                     "hear of: call ctx.backward(losses)"
                 )
             self._used[index] = 1.0
-            if unit.collect(place, self.weight):
+            if unit.gradients.collect(place, self._counts):
                 self._guarded(lambda: self._reduce(unit))
-                if not block.frozen and not any(each.incomplete for each in block.units):
+                if self._is_done_with(block):
                     self._rest(block)
 
         return hook
+
+    def _is_done_with(self, block: Block) -> bool:
+        """Whether all gradients of a block are there; the root is used by the rounds that follow."""
+        summed = not any(unit.gradients.incomplete for unit in block.units)
+        return summed and not block.frozen and (block.module is not None or self._last)
 
     # gathering
 
@@ -254,17 +311,16 @@ class ShardedModel(Buckets):
         if block.here and not block.stays:
             return
         if not block.here:
-            if not self._broken:
-                self._guarded(lambda: self._gather(block))
+            self._guarded(lambda: self._gather(block))
             if self._broken:
                 for unit in block.units:
                     unit.pretend()
             block.here = True
         block.stays = False
         if self._active:
-            self._order.append(block.number)
-            if not self._broken:
-                self._guarded(self._fetch_next)
+            if block.module is not None:
+                self._order.append(block.number)
+            self._guarded(self._fetch_next)
 
     def _gather(self, block: Block) -> None:
         exchange = self._members()
@@ -290,13 +346,13 @@ class ShardedModel(Buckets):
 
     def _reduce(self, unit: Unit) -> None:
         exchange = self._members()
-        unit.reduce(exchange)
+        unit.gradients.reduce(exchange, self._last)
         self._summing.append(unit)
         for earlier in self._summing[:-IN_FLIGHT]:
-            earlier.settle(exchange)
+            earlier.gradients.settle(exchange, self._last)
 
     def _members(self) -> ShareExchange:
-        if self._exchange is None:
+        if self._exchange is None or (self._over and not self._evaluating):
             raise BadTrainingError(
                 "the model is in parts, and the training is over: load what ctx.export(path) wrote"
             )
@@ -310,9 +366,12 @@ class ShardedModel(Buckets):
             )
 
     def _guarded(self, call: Callable[[], None]) -> None:
-        """Call; if a member is lost, go on as a void step."""
+        """Call, unless the step is void; if a member is lost, it is from now on."""
         try:
-            call()
+            if not self._broken:
+                call()
         except BrokenGroupError:
+            if self._evaluating:
+                raise
             self._broken = True
             self.on_broken()

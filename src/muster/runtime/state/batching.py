@@ -16,6 +16,9 @@ from muster.split.goodput import efficiency, gain
 SMOOTHED = 20
 """Measurements over which signal and spread are averaged: where noise is four times the signal, one
 from two workers is off by half of it, and the mean of twenty by a tenth."""
+RECENT = 3
+"""Until then, the n-th measurement weighs n^RECENT: early gradients are far from noisy, and a plain
+mean of all would take them for today's (Shamir and Zhang, 2013: polynomial-decay averaging)."""
 ENOUGH = 3
 """Measurements before the noise counts as known."""
 MOST_NOISE = 1e9
@@ -24,7 +27,11 @@ MOST_NOISE = 1e9
 
 @dataclass(slots=True)
 class NoiseScale:
-    """Smoothed squares of the gradient's signal |G|^2 and of its spread tr(S), per sample."""
+    """Smoothed squares of the gradient's signal |G|^2 and of its spread tr(S), per sample.
+
+    Both in units of the squared norm of the step that measured them: gradients shrink by orders of
+    magnitude in training, and each measurement counts alike.
+    """
 
     signal: float = 0.0
     spread: float = 0.0
@@ -37,9 +44,11 @@ class NoiseScale:
         Unbiased (McCandlish et al., 2018, appendix A.1): a mean over b samples has the expected
         square |G|^2 + tr(S) / b.
         """
-        signal = (many * whole - few * small) / (many - few)
-        spread = (small - whole) / (1 / few - 1 / many)
-        weight = 1 / min(self.count + 1, SMOOTHED)
+        if whole <= 0:
+            return
+        signal = (many * whole - few * small) / (many - few) / whole
+        spread = (small - whole) / (1 / few - 1 / many) / whole
+        weight = max(1 / SMOOTHED, (RECENT + 1) / (self.count + RECENT + 1))
         self.signal += weight * (signal - self.signal)
         self.spread += weight * (spread - self.spread)
         self.count += 1

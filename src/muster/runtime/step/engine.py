@@ -13,6 +13,7 @@ redone step skips the phases that were applied, so that nothing is applied twice
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import isfinite
@@ -86,6 +87,8 @@ class StepEngine(Membership):
         self.agreement = Agreement(state, device)
         self.is_due: Callable[[int], bool] = lambda _: False
         """Whether a checkpoint belongs after a step."""
+        self.on_given: Callable[[], None] = lambda: None
+        """Called by the primary when another ending was given."""
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
@@ -162,6 +165,14 @@ class StepEngine(Membership):
         self.state.numbers.begin(step)
         self._hyper.begin(step)
         self.agreement.begin(step, self.holds and self.works, self.updates)
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Let all workers use the model beside the step; a collective if none has the whole."""
+        return nullcontext()
+
+    def rounds(self, own: int) -> int:
+        """Return how many micro-batches a sum has, if this task has some of its own."""
+        return own
 
     def begin_sum(self, chosen: Collection[int] | None = None) -> None:
         """Begin a sum of the step; `chosen`: parameters, None: all."""
@@ -388,6 +399,7 @@ class StepEngine(Membership):
             sketch=drawn.sketch,
             square=self.probe.own() if self.part.count and not ours.failed else 0.0,
             **self.batching.vote(),
+            **self.state.told.row(),
             **self.agreement.opinion(),
         )
 
@@ -449,7 +461,19 @@ class StepEngine(Membership):
         self._request &= ~int(mine.request)
         self._turning = True
         self._take_plan(self._votes)
+        self._follow_ending()
         self.on_commit(before, losses)
+
+    def _follow_ending(self) -> None:
+        """Adopt what was ordered last, from the ballots of a step; the same on every member."""
+        state = self.state
+        given = state.given.newest(self._votes)
+        if given == state.given:
+            return
+        # Flat by the previous rule is not flat by this one.
+        state.given, state.trend = given, replace(state.trend, flat=0)
+        if self.primary:
+            self.on_given()
 
     def _change_batch(self, crew: Crew) -> None:
         """Take the batch that members wish for, and share it out; the same on every member."""
@@ -524,9 +548,10 @@ class StepEngine(Membership):
 
     def redo(self) -> None:
         """Recover from a void step and go back to where it began."""
-        self._buffers.redo()
-        self.state.numbers.redo()
-        self._hyper.redo()
+        if self.state.position.step + 1 >= self._step:  # else a checkpoint was loaded meanwhile
+            self._buffers.redo()
+            self.state.numbers.redo()
+            self._hyper.redo()
         self._void_step = 0
         self._recover_if_broken()
 
@@ -585,9 +610,8 @@ class StepEngine(Membership):
     def _report_hops(self, crew: Crew) -> None:
         """Tell what has passed to other hosts; the first step of a formation is not counted."""
         if self._hops is None or self._hops[0] != crew.formation:
-            ring = crew.choice.kind in ("ring", "nccl")
-            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank, ring=ring)
+            self._hops = crew.formation, hops_of(crew.plan.members, crew.rank)
             return
         for hop in self._hops[1].step():
-            said = (hop.peer, hop.bytes, hop.seconds, hop.latency, hop.beside)
+            said = (hop.peer, hop.bytes, hop.seconds, hop.latency)
             self.link.send(Transferred(self.settings.task, crew.formation, *said))

@@ -5,7 +5,7 @@ each other what they have done; what a lost worker had is divided among the surv
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,9 +56,16 @@ class Evaluation:
     """One evaluation on one worker."""
 
     def __init__(
-        self, models: Sequence[Any], data: "Evaluated", metric: Metric, device: torch.device
+        self,
+        models: Sequence[Any],
+        data: "Evaluated",
+        metric: Metric,
+        device: torch.device,
+        gathered: Callable[[], AbstractContextManager[None]] | None = None,
     ) -> None:
+        """`gathered`: of a model in parts, which all workers use at the same time."""
         self._models, self._metric, self._batch, self._device = models, metric, data.batch, device
+        self._gathered = gathered
         self._count = len(data.dataset)
         self._loader = Loader(data.dataset, data.collate, pin=device.type == "cuda")
         self._done: Done = []
@@ -78,19 +85,31 @@ class Evaluation:
                 for _, _, sums in known:  # in the order of the samples: the same floats everywhere
                     add_sums(total, sums)
                 return total
-            self._do(_part(missing, *mine()))
+            shares, rank = mine()
+            parts = [_part(missing, shares, each) for each in range(len(shares))]
+            with evaluating(self._models):
+                if self._gathered is None:
+                    self._do(parts[rank])
+                    continue
+                with self._gathered():
+                    self._do(parts[rank])
+                    counts = [self._batches(part) for part in parts]
+                    for _ in range(max(counts) - counts[rank]):  # for those who have more to do
+                        self._sums(0, min(self._batch, self._count), self._count)
 
     def close(self) -> None:
         """End the loader's thread."""
         self._loader.close()
 
     def _do(self, spans: list[Span]) -> None:
-        with evaluating(self._models):
-            for first, last in spans:
-                sums: Sums = {}
-                for at in range(first, last, self._batch):
-                    add_sums(sums, self._sums(at, min(at + self._batch, last), last))
-                self._done.append((first, last, sums))
+        for first, last in spans:
+            sums: Sums = {}
+            for at in range(first, last, self._batch):
+                add_sums(sums, self._sums(at, min(at + self._batch, last), last))
+            self._done.append((first, last, sums))
+
+    def _batches(self, spans: list[Span]) -> int:
+        return sum(-(-(last - first) // self._batch) for first, last in spans)
 
     def _sums(self, first: int, last: int, end: int) -> Sums:
         loaded = self._loader.load(range(first, last))

@@ -41,6 +41,8 @@ class StepGradients:
         """Samples of the micro-batch under way; 0: there is none."""
         self._more = False
         """Whether micro-batches follow that belong to the same sum."""
+        self._stands_in = False
+        """Whether the micro-batch is there only for workers that have more of them."""
         self._called = False
         """Whether the loop did anything with its batch."""
         self._summed = self._applied = False
@@ -104,14 +106,19 @@ class StepGradients:
 
     def cut(self, batch: Any, sizes: Sequence[int]) -> Iterator[Any]:
         """Yield a batch in parts of these sizes; their gradients are summed with the last one's."""
+        rounds = self.engine.rounds(len(sizes)) if self.engine is not None else len(sizes)
         rows, first = sum(sizes), 0
         try:
-            for size in sizes:
-                self._rows, self._more = size, first + size < rows
-                yield split(batch, rows, first, first + size)
-                first += size
+            for number in range(rounds):
+                self._more, self._stands_in = number + 1 < rounds, number >= len(sizes)
+                if self._stands_in:
+                    first -= self._rows
+                else:
+                    self._rows = sizes[number]
+                yield split(batch, rows, first, first + self._rows)
+                first += self._rows
         finally:
-            self._rows, self._more = 0, False
+            self._rows, self._more, self._stands_in = 0, False, False
 
     def backward(
         self, losses: Tensor, weight: Any = None, optimizer: Any = None, scaler: Any = None
@@ -137,10 +144,9 @@ class StepGradients:
         engine.stopwatch.mark()
         if engine.exchanged and self._rows and self._rows < self.part.count:
             raise BadTrainingError(
-                "SyncBatchNorm, ctx.gather() and shard= need a worker's samples at once: leave out "
-                "micro_batch"
+                "SyncBatchNorm and ctx.gather() need a worker's samples at once: leave out micro_batch"
             )
-        if (self.part.count or engine.exchanged) and not engine.void:
+        if (self.part.count or engine.exchanged or not engine.whole) and not engine.void:
             self._differentiate(engine, losses, weight, chosen, scaler)
         engine.keep_pace()
         engine.stopwatch.mark()
@@ -197,6 +203,15 @@ class StepGradients:
             return None
         return self._step(engine, optimizer, step, *args, **kwargs)
 
+    def leave_out(self) -> None:
+        """Count a phase although nobody has called the optimiser: its gradients overflowed."""
+        engine = self._training()
+        if self.is_pending and engine.is_applied:
+            self._applied = True
+        elif self.is_pending and not engine.void:
+            self._apply(engine)
+        self.applied = not engine.void
+
     def add_group(self, optimizer: Any, add: Callable[..., Any], group: dict[str, Any]) -> Any:
         """Replace the user's optimizer.add_param_group(): a redone step has done it before."""
         new = group["params"]
@@ -250,14 +265,15 @@ class StepGradients:
         scaler: Any,
     ) -> None:
         """Run the backward pass; note the sums of the losses and their weights."""
-        if not self.part.count:
-            losses, weight = losses * 0.0, 0.0  # a stand-in, for those who wait in its backward pass
+        counts = self.part.count > 0 and not self._stands_in
+        if not counts:  # for those who wait in its backward pass
+            losses, weight = losses * 0.0, 0.0
         count = self._rows or self.part.count or len(losses)
         check_losses(losses, count, weight is not None)
         total = losses.sum()
         value, weighs = DeviceNumber(total.detach()), weight_of(weight, count)
         inputs = None if chosen is None else [engine.buckets.parameters[index] for index in chosen]
-        with engine.buckets.differentiating(last=not self._more):
+        with engine.buckets.differentiating(last=not self._more, counts=counts):
             try:
                 for part, again in self._summands(engine, losses):
                     mean = part.sum() / self.part.total

@@ -189,7 +189,7 @@ class Session(StepStatus, BatchStatus):
         `global_batch=(own, largest)`: begin with your own batch, for which the learning rate is meant,
         and let it grow where that reaches a loss sooner; `steps` then counts steps of the own one.
         `lr_scale`: what a larger batch does to the learning rate: "sqrt", "adascale", "linear", None,
-        or a function of the factor; by default "sqrt" for Adam and its kin, "adascale" for SGD.
+        or a function of the factor; by default "adascale", for Adam and its kin the root of that.
 
         Ends after `epochs` or `steps`, whichever is first. A torch DataLoader is taken apart: its
         `batch_size` is the global batch. `sampler`: a function of the epoch that returns ids, or a
@@ -343,14 +343,11 @@ class Session(StepStatus, BatchStatus):
         Every worker calls it in the same place: inside the loop or after it.
         """
         together = self._together("ctx.evaluate()")
-        if not together.engine.whole:
-            raise BadTrainingError(
-                "ctx.evaluate() needs the whole model on every worker, and with shard= each has a part "
-                "of it: ctx.export(path) writes it, to be evaluated afterwards"
-            )
         chosen = metric or self._default_metric()
+        gathered = None if together.engine.whole else together.engine.gathered
         assert self._state is not None
-        one = Evaluation(self._state.models, Evaluated.of(data, batch, collate), chosen, self.device)
+        given = Evaluated.of(data, batch, collate)
+        one = Evaluation(self._state.models, given, chosen, self.device, gathered)
         try:
             with together.busy():
                 sums = together.call(lambda: one.run(together.engine.exchange, together.part))
@@ -534,11 +531,12 @@ class Session(StepStatus, BatchStatus):
         # A model in parts is gathered block by block, which no plan of the daemon describes.
         shape = asdict(context) | ({"in_parts": True} if isinstance(state, ShardedState) else {})
         engine.link.send(self._captured(shape))
+        engine.on_given = lambda: engine.link.send(self._captured(shape))
         return engine
 
     def _captured(self, shape: dict[str, Any]) -> Captured:
         """Return what this training says of itself."""
-        until = self._until
+        until = self._state.given.instead_of(self._until) if self._state else self._until
         limits = self._limits.own, self._limits.largest if self._limits.free else 0
         if until is None:
             return Captured(self.settings.task, shape, self._length, *limits)

@@ -90,3 +90,21 @@ def test_what_was_seen_survives_a_restart_of_the_daemon() -> None:
     found = again.left(22 * EACH)
     assert found is not None
     assert found.middle == pytest.approx((34 - 22) * EACH, abs=2 * EACH)
+
+
+def test_with_a_free_batch_steps_of_the_users_own_batch_are_left() -> None:
+    """Of 128 samples each step of 64 is two of the user's own; a sample teaches half as much."""
+    watch = LossWatch()
+    shape = {"samples": 32 * EACH}
+    watch.learn(Captured("worker-0", shape, 0, 32, largest=64, until="converged 0.5%"))
+    for step in range(1, 20 * EACH // 2 + 1):
+        epoch = (step - 1) // (EACH // 2)
+        loss = loss_at(EACH * epoch + 1)
+        times = (0.1, 0.1, 0.0, 0.0)
+        watch.hear(StepDone("worker-0", 1, step, epoch, 64, loss, *times, batch=64, done=2.0 * step))
+    found, taught = watch.left(20 * EACH), watch.left(20 * EACH, 0.5)
+    assert found is not None and taught is not None
+    assert found.middle == pytest.approx((34 - 20) * EACH, abs=EACH)
+    assert taught.middle == found.middle / 2
+    again = LossWatch.restored(watch.state())
+    assert again.state() == watch.state()
