@@ -232,6 +232,11 @@ class FakeService:
         entry.record = replace(entry.record, priority=priority)
         return entry.record
 
+    async def set_until(self, caller: Caller, which: str, until: str) -> JobRecord:
+        entry = self._find(caller, which)
+        entry.record = replace(entry.record, until=until)
+        return entry.record
+
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
         entry = self._find(caller, which)
         if entry.record.status in OVER:

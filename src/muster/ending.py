@@ -90,11 +90,12 @@ class Ending:
         """Return the trend after one more epoch; a loss that is no number ends nothing."""
         if not isfinite(loss):
             return replace(trend, flat=0)
-        if self.decrease is None or trend.best == inf:
+        if trend.best == inf:
             return Trend(loss, loss)
         fall, scale = trend.best - loss, abs(trend.first)
         risen = trend.risen + 1 if fall < -RISE * scale else 0
-        flat = not risen and fall < self.decrease * scale and fall <= trend.steepest / 2
+        falls = fall >= (self.decrease or 0.0) * scale or fall > trend.steepest / 2
+        flat = self.decrease is not None and not risen and not falls
         best = loss if risen >= RISEN else min(trend.best, loss)
         steepest = max(trend.steepest, fall)
         return Trend(trend.first, best, trend.flat + 1 if flat else 0, steepest, risen)

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,33 @@ def test_losses_that_lie_mislead_for_a_while_only(make: Make) -> None:
     assert daemon.record("curve").step == 2 * whole
     assert late.epochs is not None
     assert abs(late.epochs[0] - whole) <= 0.25 * whole
+
+
+def at_epoch(daemon: Daemon, epoch: int) -> bool:
+    return daemon.record("curve").epoch == epoch
+
+
+def ends_by(daemon: Daemon, ending: str) -> bool:
+    return daemon.record("curve").until == ending
+
+
+@pytest.mark.slow
+def test_a_running_training_is_given_an_ending_and_relieved_of_it(make: Make) -> None:
+    """Each change is made at a gate, and heard of by the next one."""
+    daemon = make(devices=2)
+    daemon.start()
+    gates = {4: "loss < 0.1", 8: "", 10: f"loss < {(CURVE[11] + CURVE[12]) / 2:g}"}
+    words = ("--epochs", "14", "--gates", *map(str, gates), "12")
+    job = submit(daemon, CURVE, *words, devices="2")
+    for gate, ending in gates.items():
+        until(partial(at_epoch, daemon, gate - 1), f"epoch {gate}")
+        said = daemon.muster("until", "curve", ending or "none").stdout
+        assert said == f"job 1 (curve): ends by {ending or 'its own epochs or steps'}\n"
+        open_gate(daemon, gate)
+        until(partial(ends_by, daemon, ending), "its workers have heard")
+    refused = daemon.muster("until", "curve", "soon").stderr
+    assert "'soon' is not an ending; write loss < 0.1, converged 0.5%" in refused
+    open_gate(daemon, 12)
+    assert job.wait(60).status == "succeeded"
+    assert daemon.record("curve").step == 2 * 13
+    assert "ends by loss < 0.1, set by" in daemon.muster("show", "curve").stdout

@@ -88,6 +88,16 @@ class PriorityBody(_Body):
     priority: int = Field(description="Higher is sooner.", examples=[10])
 
 
+class UntilBody(_Body):
+    """What ends a job's training."""
+
+    until: str = Field(
+        max_length=200,
+        description="A bound or convergence of its loss; empty: its own epochs or steps.",
+        examples=["converged 0.5%"],
+    )
+
+
 class QuotaBody(_Body):
     """A pool's quota of one device type."""
 

@@ -181,6 +181,11 @@ class Client:
         body = {"priority": priority}
         return self.connection.call(JobRecord, "PUT", place("jobs", which, "priority"), body=body)
 
+    def set_until(self, which: str | int, until: str) -> JobRecord:
+        """Change when the loss ends a job's training, as in a job file; empty: it no longer does."""
+        body = {"until": until}
+        return self.connection.call(JobRecord, "PUT", place("jobs", which, "until"), body=body)
+
     def resize(
         self, which: str | int, least: int, most: int | None = None, servers: int | None = None
     ) -> JobRecord:

@@ -59,6 +59,10 @@ class Handle:
         """Change its priority; higher runs sooner."""
         return self._client.set_priority(self.number, priority)
 
+    def set_until(self, until: str) -> JobRecord:
+        """Change when its loss ends it ("converged 0.5%"); empty: it no longer does."""
+        return self._client.set_until(self.number, until)
+
     def resize(self, least: int, most: int | None = None, servers: int | None = None) -> JobRecord:
         """Change how many workers it asks for: exactly `least`, or from `least` to `most`."""
         return self._client.resize(self.number, least, most, servers)
@@ -95,6 +99,10 @@ class InsideHandle(Handle):
         return self._record
 
     def set_priority(self, priority: int) -> JobRecord:
+        """Do nothing: it has ended."""
+        return self._record
+
+    def set_until(self, until: str) -> JobRecord:
         """Do nothing: it has ended."""
         return self._record
 

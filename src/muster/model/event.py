@@ -130,6 +130,17 @@ class Reprioritised:
 
 
 @dataclass(frozen=True, slots=True)
+class EndingChanged:
+    """A user changed when the loss ends the job's training."""
+
+    job: int
+    until: str
+    """Empty: it no longer does."""
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpointed(_JobFact):
     """The job's state is saved up to this moment."""
 
@@ -245,6 +256,7 @@ JobEvent = (
     | JobHeld
     | JobReleased
     | Reprioritised
+    | EndingChanged
     | Replanned
     | Checkpointed
     | TasksLost

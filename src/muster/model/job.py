@@ -124,6 +124,8 @@ class Program:
     until: str = ""
     """When a training of the runtime ends, where its script leaves it open (see `ending`); empty: only
     the script says."""
+    until_set: float = 0.0
+    """When that was last changed, s, from which on it comes before the script's; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from muster.wire.messages import (
     TaskBusy,
     TrainingEnded,
     UseBatch,
+    UseEnding,
 )
 
 CLEAN_EXIT = "exit code 0"
@@ -128,6 +129,8 @@ class Roster:
     _busy: set[str] = field(default_factory=set)
     """Members that do something long between two steps: plans wait for them."""
     _batch: UseBatch | None = None
+    ending: UseEnding | None = None
+    """What ends the training, if that was changed while it runs."""
     """The last order about the global batch."""
     sharing: Sharing | None = None
     """How the wanted tasks are to share the work; None: they decide by themselves."""
@@ -156,6 +159,11 @@ class Roster:
             return []
         self._batch = UseBatch(batch, order)
         return [Tell(name, self._batch) for name, task in self._tasks.items() if task.alive]
+
+    def use_ending(self, ending: UseEnding) -> list[Act]:
+        """Set what ends the training."""
+        self.ending = ending
+        return [Tell(name, ending) for name, task in self._tasks.items() if task.alive]
 
     def share(self, sharing: Sharing | None) -> list[Act]:
         """Set how the wanted tasks share the work; members that do not are told between two steps."""
@@ -229,6 +237,8 @@ class Roster:
             again.append(Tell(hello.task, self._plan))
         if self._batch is not None:
             again.append(Tell(hello.task, self._batch))
+        if self.ending is not None:
+            again.append(Tell(hello.task, self.ending))
         if missed := tuple(name for name in self.members or self.lost if name in self.lost):
             again.append(Tell(hello.task, MembersLost(missed)))
         return again + self._steer()

@@ -89,6 +89,17 @@ class UseBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class UseEnding:
+    """End the training by this from the next epoch on, whatever its script says; empty: not by its
+    loss."""
+
+    until: str
+    """As `ending.parse_ending` reads it."""
+    order: int
+    """Later orders have higher numbers; from 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Opening:
     """The first message of a task on each connection: who it is, and a nonce (hex)."""
 
@@ -304,6 +315,7 @@ Message = (
     | CheckpointNow
     | Stop
     | UseBatch
+    | UseEnding
     | Received
     | Hello
     | Ready

@@ -106,4 +106,6 @@ def test_a_job_is_held_released_requeued_and_reprioritised(api: Api) -> None:
     assert muster("requeue", "a").stdout.startswith("job 1 (a): ")
     assert muster("priority", "a", "7").stdout == "job 1 (a): priority 7\n"
     assert muster("priority", "a", "-3").stdout == "job 1 (a): priority -3\n"
+    assert muster("until", "a", "loss < 0.1").stdout == "job 1 (a): ends by loss < 0.1\n"
+    assert muster("until", "a", "none").stdout == "job 1 (a): ends by its own epochs or steps\n"
     assert muster("stop", "a", "-y", "--force").stdout == "job 1 (a): cancelled\n"

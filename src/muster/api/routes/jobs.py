@@ -7,7 +7,7 @@ import msgspec
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from muster.api.bodies import PriorityBody, ShapeBody
+from muster.api.bodies import PriorityBody, ShapeBody, UntilBody
 from muster.api.parts import Parts, Which, Who, answers, reply
 from muster.api.problem import FieldProblem, ProblemError
 from muster.daemon.service.protocol import Caller, JobQuery
@@ -139,6 +139,16 @@ def job_routes(router: APIRouter, parts: Parts) -> None:
     async def set_priority(who: Who, which: Which, body: PriorityBody) -> Response:
         """It counts from the next cycle on."""
         return reply(await service.set_priority(who, which, body.priority))
+
+    @router.put(
+        "/jobs/{which}/until",
+        summary="Change when the loss ends a job's training",
+        responses=answers(JobRecord, "The job."),
+    )
+    async def set_until(who: Who, which: Which, body: UntilBody) -> Response:
+        """A running training judges its next epoch by it, whatever its script says. Empty: only its
+        own epochs or steps end it."""
+        return reply(await service.set_until(who, which, body.until))
 
     @router.post(
         "/jobs/{which}/resize",

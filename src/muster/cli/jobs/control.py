@@ -1,4 +1,4 @@
-"""Commands that hold, release, requeue and reprioritise live jobs."""
+"""Commands that hold, release, requeue, reprioritise and end live jobs by their loss."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -55,6 +55,24 @@ def priority(
     with daemon() as client:
         job = client.set_priority(which, value)
         typer.echo(f"job {job.number} ({job.name}): priority {job.priority}")
+
+
+@control.command(rich_help_panel=JOBS)
+def until(
+    which: Which,
+    ending: Annotated[
+        str,
+        typer.Argument(metavar="ENDING", help="As in `muster run --until`; `none`: no such end."),
+    ],
+) -> None:
+    """Change when the loss ends a job's training. One that runs judges its next epoch by it, whatever
+    its script says.
+
+    Example: muster until 12 'converged 0.5%'
+    """
+    with daemon() as client:
+        job = client.set_until(which, "" if ending == "none" else ending)
+        typer.echo(f"job {job.number} ({job.name}): ends by {job.until or 'its own epochs or steps'}")
 
 
 def _each(which: Sequence[str], change: "Callable[[Client, str], JobRecord]") -> int:

@@ -26,6 +26,7 @@ from muster.model.event import (
     Cancelled,
     Checkpointed,
     Ended,
+    EndingChanged,
     Event,
     JobHeld,
     JobReleased,
@@ -356,6 +357,13 @@ def _reprioritised(draft: _Draft, event: Reprioritised) -> None:
     draft.jobs[event.job] = replace(state, job=replace(state.job, priority=event.priority))
 
 
+def _ending_changed(draft: _Draft, event: EndingChanged) -> None:
+    state = draft.job(event.job)
+    advance(state.phase, EndingChanged)
+    program = replace(state.job.program, until=event.until, until_set=event.at)
+    draft.jobs[event.job] = replace(state, job=replace(state.job, program=program))
+
+
 def _replanned(draft: _Draft, event: Replanned) -> None:
     state = draft.job(event.job)
     _expect(event.job, event.generation, state.generation)
@@ -582,6 +590,7 @@ _HANDLERS: dict[type[Event], Callable[[_Draft, Any], None]] = {
     JobHeld: _held,
     JobReleased: _released,
     Reprioritised: _reprioritised,
+    EndingChanged: _ending_changed,
     Replanned: _replanned,
     Checkpointed: _checkpointed,
     TasksLost: _tasks_lost,

@@ -8,6 +8,7 @@ from muster.model.event import (
     Cancelled,
     Checkpointed,
     Ended,
+    EndingChanged,
     Event,
     JobHeld,
     JobReleased,
@@ -84,7 +85,7 @@ NEXT |= {
     (phase, event): phase
     for phase in Phase
     if phase is not Phase.ENDED
-    for event in (JobHeld, JobReleased, Reprioritised)
+    for event in (JobHeld, JobReleased, Reprioritised, EndingChanged)
 }
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from muster.model.event import (
+    EndingChanged,
     MigrateBegun,
     NodeLost,
     PreemptBegun,
@@ -88,6 +89,15 @@ class LimitReached:
 
 
 Timeout = Terminate | KillLeft | Unheard | RosterTimeout | Rested | LimitNear | LimitReached
-GangFact = StartBegun | ResizeBegun | MigrateBegun | Replanned | PreemptBegun | StopAsked | NodeLost
+GangFact = (
+    StartBegun
+    | ResizeBegun
+    | MigrateBegun
+    | Replanned
+    | EndingChanged
+    | PreemptBegun
+    | StopAsked
+    | NodeLost
+)
 """Facts from outside the gang that it reacts to."""
 GangEvent = GangFact | TaskStarted | Exited | Heard | Resumed | Timeout

@@ -40,9 +40,11 @@ from muster.daemon.gang.steer import (
     resize_roster,
     share,
     stop,
+    tell_ending,
 )
 from muster.daemon.gang.transitions import Goal, Trigger
 from muster.model.event import (
+    EndingChanged,
     MigrateBegun,
     NodeLost,
     PreemptBegun,
@@ -62,6 +64,7 @@ def react(gang: GangState, sight: Sight, job: JobState, event: GangEvent, now: f
     _handle(draft, event)
     if draft.gang.live and draft.gang.goal is Goal.RUN:
         share(draft)
+        tell_ending(draft)
     settle(draft)
     return draft.reaction()
 
@@ -88,7 +91,7 @@ def _handle(draft: ReactionDraft, event: GangEvent) -> None:
             _hear(draft, event.message)
         case Resumed():
             _resume(draft)
-        case _ if not isinstance(event, Replanned):  # of which `share` tells the roster
+        case _ if not isinstance(event, Replanned | EndingChanged):  # the roster is told of all below
             _time_out(draft, event)
 
 

@@ -16,6 +16,7 @@ from muster.model.task import GangStopping
 from muster.model.view import Phase
 from muster.roster.acts import Act, Begin, Finish, Kill, Sharing, Tell, Terms
 from muster.roster.roster import Roster
+from muster.wire.messages import UseEnding
 
 DEADLINE = 30.0
 """Seconds after which the runtime counts a silent member as gone."""
@@ -75,6 +76,14 @@ def share(draft: ReactionDraft) -> None:
     wanted = _sharing(draft)
     if wanted != draft.sight.roster.sharing:
         act(draft, draft.roster.share(wanted))
+
+
+def tell_ending(draft: ReactionDraft) -> None:
+    """Tell the roster what ends the training, if its user has changed that."""
+    program = draft.job.job.program
+    order = UseEnding(program.until, round(1e3 * program.until_set))
+    if order.order and order != draft.sight.roster.ending:
+        act(draft, draft.roster.use_ending(order))
 
 
 def _sharing(draft: ReactionDraft) -> Sharing | None:

@@ -263,7 +263,9 @@ class Beliefs:
     def ending(self, job: int) -> LossEnding | None:
         """Return when the loss of a job ends it, and whether it has stopped falling; None: unknown."""
         live = self._live.get(job)
-        return live.watch.ending(live.track.done) if live is not None and live.track.reported else None
+        if live is None or not live.track.reported:
+            return None
+        return replace(live.watch.ending(live.track.done), is_fixed=live.track.asynchronous)
 
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""

@@ -45,6 +45,10 @@ class LossEnding:
     """Why nothing is predicted; empty: it is, or there is nothing to predict."""
     converged: str
     """That its loss has stopped falling; empty: it has not."""
+    most: int = 0
+    """Steps after which it ends whatever its loss; 0: none, if its loss ends it."""
+    is_fixed: bool = False
+    """Whether that cannot be changed while it runs: its workers do not wait for each other."""
 
 
 @dataclass(slots=True)
@@ -153,6 +157,7 @@ class LossWatch:
             left.notes if left else (),
             self.follower.why_unknown if self.follower.target is not None and left is None else "",
             self.converged,
+            self.most,
         )
 
     def state(self) -> LossState:

@@ -216,7 +216,7 @@ class Track:
         """Take in length, batch and model; return whether anything is new."""
         before = self.steps, self.batch, self.shape, self.free.largest
         self.free.note_shape(captured)
-        self.steps = captured.steps or self.steps
+        self.steps = captured.steps or (0 if captured.until else self.steps)
         self.batch = captured.batch or self.batch
         self.shape = shape
         return before != (self.steps, self.batch, self.shape, self.free.largest)

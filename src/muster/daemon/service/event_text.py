@@ -60,6 +60,8 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return f"released by {fact.by}"
         case e.Reprioritised():
             return f"priority {fact.priority}, set by {fact.by}"
+        case e.EndingChanged():
+            return f"ends by {fact.until or 'its own epochs or steps'}, set by {fact.by}"
         case e.Replanned():
             return f"plan: {plan_words(fact.plan)}"
         case e.Cancelled():

@@ -33,11 +33,13 @@ from muster.daemon.service.protocol import (
 from muster.daemon.service.records import task_records
 from muster.daemon.service.resume import FolderOf, resume_place
 from muster.daemon.service.user_limits import FORECASTS, refuse_oversized
+from muster.ending import parse_ending
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.event import (
     Cancelled,
     Ended,
+    EndingChanged,
     JobHeld,
     JobReleased,
     PreemptBegun,
@@ -320,6 +322,35 @@ class JobService(Administration):
         now = self._daemon.clock.now()
         await self._put(Entry([Reprioritised(state.number, priority, caller.user, now)]))
         return await self._record(state.number, caller)
+
+    @audited("until")
+    async def set_until(self, caller: Caller, which: str, until: str) -> JobRecord:
+        state = await self._live(caller, which)
+        try:
+            text = str(parse_ending(until)) if until else ""
+        except ValueError as problem:
+            raise RefusedError(f"until: {problem}") from None
+        self._check_until(state, text)
+        changed = EndingChanged(state.number, text, caller.user, self._daemon.clock.now())
+        await self._put_current(lambda now: [changed] if state.number in now.view.jobs else [])
+        # Its own record says so once its tasks do.
+        return replace(await self._record(state.number, caller), until=text)
+
+    def _check_until(self, state: JobState, until: str) -> None:
+        """Refuse an ending that a running job could not follow."""
+        named = f"job {state.number} ({state.job.name})"
+        gang = self._daemon.state.gangs.get(state.number)
+        if state.phase is Phase.RUNNING and not (gang and gang.live):
+            raise ConflictError(f"{named} reports no loss; trainings of Muster's runtime do")
+        ending = self._daemon.beliefs.ending(state.number)
+        if ending is None:
+            return
+        if ending.is_fixed:
+            raise ConflictError(f"{named} trains asynchronously: what ends it is fixed while it runs")
+        if ending.until and not until and not ending.most:
+            raise ConflictError(
+                f"{named} has no epochs or steps to end by; give another ending, or stop it"
+            )
 
     async def _live(self, caller: Caller, which: str) -> JobState:
         """Return a job that the caller may change and that is not over or being stopped."""

@@ -165,6 +165,10 @@ class Service(Protocol):
         """Change a job's priority, from the next cycle on."""
         ...
 
+    async def set_until(self, caller: Caller, which: str, until: str) -> JobRecord:
+        """Change when the loss ends a job's training; empty: it no longer does."""
+        ...
+
     async def resize(self, caller: Caller, which: str, shape: Shape) -> JobRecord:
         """Change how many workers a job asks for."""
         ...

@@ -73,6 +73,11 @@ class Vote:
     spread: float = 0.0
     measured: float = 0.0
     """The gradient's noise: see `batching.NoiseScale`."""
+    until_order: float = 0.0
+    until_bound: float = 0.0
+    until_decrease: float = 0.0
+    until_patience: float = 0.0
+    """What it was told to end by: see `given_ending.GivenEnding`; 0: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,11 @@ class MemberStatus:
     steepest: float = 0.0
     risen: float = 0.0
     """Of its epochs: see `ending.Trend`."""
+    until_order: float = 0.0
+    until_bound: float = 0.0
+    until_decrease: float = 0.0
+    until_patience: float = 0.0
+    """What ends it by order: see `given_ending.GivenEnding`; 0: nothing was ordered."""
 
     @property
     def trend(self) -> Trend:

@@ -34,6 +34,7 @@ from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.owned_state import OwnedState
 from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.batching import Batching, BatchWish
+from muster.runtime.state.given_ending import GivenEnding
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.transfer import Donor, Joiner
 from muster.runtime.step.buckets import Buckets, ready_order
@@ -49,6 +50,7 @@ from muster.wire.messages import (
     TaskBusy,
     TrainingEnded,
     UseBatch,
+    UseEnding,
 )
 
 LEAST_PATIENCE = 2.0
@@ -454,6 +456,7 @@ class Membership:
         done = (first.epoch, first.cursor, first.step, first.seen)
         self.state.position = Position(*map(int, done))
         self.batching.enter(first)
+        self.state.given = GivenEnding.told(first)
         self.state.run = int(first.run)
         self.state.phase, self.state.updates = int(first.phase), int(first.updates)
         return holders
@@ -556,6 +559,8 @@ class Membership:
             self._request |= STOP | LEAVE if message.leave else STOP
         elif isinstance(message, UseBatch):
             self.batching.wish = BatchWish(message.order, 0, message.batch)
+        elif isinstance(message, UseEnding):
+            self.state.told = GivenEnding.of(message)
 
     def _hear_plan(self, plan: MemberPlan) -> None:
         with self._orders:

@@ -15,6 +15,7 @@ from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.state.batching import Batching
 from muster.runtime.state.checkpoint import signature_of_all
+from muster.runtime.state.given_ending import GivenEnding
 from muster.runtime.state.kept_values import kept_value, schedule_value
 from muster.runtime.state.module_numbers import ModuleNumbers
 from muster.runtime.state.tree import PlaceOf, describe, make, placed_like
@@ -55,6 +56,8 @@ class TrainingState:
         """Mean loss of the last complete epoch; NaN: there was none."""
         self.trend = Trend()
         """Of the epochs' mean losses, if they end the training."""
+        self.given = self.told = GivenEnding()
+        """What ends the training by order; what this task was told, and all do once it has voted."""
         self.phase = 0
         """Applied phases of the step under way; a phase is some sums and the update after them."""
         self.updates = 0
@@ -173,6 +176,7 @@ class TrainingState:
             "partial": self.partial,
             "changes": self.changes,
             **asdict(self.trend),
+            **self.given.row(),
         }
 
     def whole(self) -> Packed:

@@ -38,6 +38,7 @@ from muster.runtime.state.agreement import Agreement
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.hyper import HyperKeeper
 from muster.runtime.state.state import Packed, TrainingState
+from muster.runtime.step.averages import RunningAverages
 from muster.runtime.step.batch_choice import BatchChoice
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
@@ -87,6 +88,8 @@ class StepEngine(Membership):
         self.agreement = Agreement(state, device)
         self.is_due: Callable[[int], bool] = lambda _: False
         """Whether a checkpoint belongs after a step."""
+        self.on_given: Callable[[], None] = lambda: None
+        """Called by the primary when another ending was given."""
         self._sample_seconds = settings.sample_seconds if device.type == "cpu" else 0.0
         self._reported: tuple[int, float] = (0, 0.0)
         """Formation and time of the last reported step."""
@@ -123,6 +126,7 @@ class StepEngine(Membership):
         self.whole = True
         """Whether each worker has the whole model."""
         self.probe, self._choice = NoiseProbe(), BatchChoice(self.batching.limits)
+        self._averages = RunningAverages(state.models, self.batching.limits.own)
 
     def begin(self) -> StepPart:
         """Begin a step; return this task's samples."""
@@ -143,6 +147,8 @@ class StepEngine(Membership):
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
         else:
             self.part = StepPart(0, 0, self.feed.total(position))
+        if free:
+            self._averages.begin(self.part.total)
         if self.void:
             return self.part
         try:
@@ -397,6 +403,7 @@ class StepEngine(Membership):
             sketch=drawn.sketch,
             square=self.probe.own() if self.part.count and not ours.failed else 0.0,
             **self.batching.vote(),
+            **self.state.told.row(),
             **self.agreement.opinion(),
         )
 
@@ -438,6 +445,7 @@ class StepEngine(Membership):
             self.apply()
         mine, losses = self._votes[crew.rank], self.state.partial
         self.state.phase, self.state.partial, self.buckets.watching = 0, 0.0, False
+        self._averages.end()
         if self._joiner is not None and mine.able:
             self._joiner.close()
             self._joiner, self.holds = None, True
@@ -458,7 +466,19 @@ class StepEngine(Membership):
         self._request &= ~int(mine.request)
         self._turning = True
         self._take_plan(self._votes)
+        self._follow_ending()
         self.on_commit(before, losses)
+
+    def _follow_ending(self) -> None:
+        """Adopt what was ordered last, from the ballots of a step; the same on every member."""
+        state = self.state
+        given = state.given.newest(self._votes)
+        if given == state.given:
+            return
+        # Flat by the previous rule is not flat by this one.
+        state.given, state.trend = given, replace(state.trend, flat=0)
+        if self.primary:
+            self.on_given()
 
     def _change_batch(self, crew: Crew) -> None:
         """Take the batch that members wish for, and share it out; the same on every member."""

@@ -14,6 +14,7 @@ from muster.runtime.errors import BadTrainingError, BrokenGroupError, LeftError,
 from muster.runtime.members.ballot import LEAVE, SAVE, STOP
 from muster.runtime.shape.trace import mapped
 from muster.runtime.shards.ownership import LostShardError
+from muster.runtime.state.given_ending import NEVER
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.user.failures import say
@@ -23,6 +24,7 @@ from muster.runtime.user.saving import Saving
 from muster.runtime.user.together import Together
 from muster.runtime.user.until import Met
 
+UNGIVEN = Ending(bound=NEVER)
 Ends = Callable[[Position], bool]
 """Whether a training is done at a position."""
 
@@ -205,7 +207,7 @@ class Loop:
         return ended and self._is_met(state.epoch_loss)
 
     def _is_met(self, loss: float) -> bool:
-        until = self._until
+        until = self._state.given.instead_of(self._until)
         if isinstance(until, Ending):
             return until.is_met(self._state.trend, loss)
         return until is not None and bool(until(loss))
@@ -218,8 +220,10 @@ class Loop:
         if state.position.epoch > before.epoch:
             state.epoch_loss = state.losses / max(1, before.cursor + part.total)
             state.losses = 0.0
-            if isinstance(self._until, Ending):
-                state.trend = self._until.after(state.trend, state.epoch_loss)
+            until = state.given.instead_of(self._until)
+            # Without one, too: an ending that is given later knows the epochs before it.
+            rule = until if isinstance(until, Ending) else UNGIVEN
+            state.trend = rule.after(state.trend, state.epoch_loss)
         if before.step == 0:
             self._saving.prepare(state)
 
@@ -246,7 +250,7 @@ class Loop:
         if not engine.holds:
             engine.leave("finished" if not engine.works else "left")
             raise LeftError(0)  # without the whole state it has no result
-        if engine.settings.coordinator is None or not engine.whole:
+        if engine.settings.coordinator is None and engine.whole:
             engine.leave()
         else:
             engine.say_goodbye()

@@ -127,6 +127,24 @@ def test_a_new_priority_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_a_waiting_job_is_given_an_ending_and_a_program_without_losses_is_not(tmp_path: Path) -> None:
+    async def scenario(made: RunningDaemon, _: Machine) -> None:
+        service = made.service
+        await service.submit(ANN, program("first", workers=4))
+        await running(made, "first")
+        await service.submit(ANN, program("second"))
+        record = await service.set_until(ANN, "second", "converged 1%")
+        assert record.until == "converged 1% for 3 epochs"
+        assert state_of(made, "second").job.program.until == record.until
+        assert (await service.set_until(ANN, "second", "")).until == ""
+        with pytest.raises(RefusedError, match="'soon' is not an ending; write loss"):
+            await service.set_until(ANN, "second", "soon")
+        with pytest.raises(ConflictError, match="reports no loss"):
+            await service.set_until(ANN, "first", "loss < 1")
+
+    play(tmp_path, scenario)
+
+
 def test_a_forced_stop_kills_at_once_also_what_ignores_a_gentle_one(tmp_path: Path) -> None:
     async def scenario(made: RunningDaemon, machine: Machine) -> None:
         service = made.service
