@@ -63,3 +63,5 @@ class Outlook:
     slowed: float = 1.0
     """The factor by which neighbours make its steps longer unless it has whole nodes: those it has, or
     such as jobs have on average."""
+    untried: tuple[str, ...] = ()
+    """Device types on which no job like it was measured: its speed there is that of others."""
