@@ -30,6 +30,7 @@ from muster.perf.epochs.loss_curve import (
     recent_noise,
     smooth,
     thin,
+    windows,
 )
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 
@@ -49,9 +50,10 @@ LEVELS_APART = 4.5
 """Epochs from the middle of the four points before a drop to the middle of the three after it."""
 FAR_AHEAD = 10.0
 """Times the epochs so far: a curve does not say when an end that is farther ahead is reached."""
-ALL = (0.0, 0.5, 1.0)
 LIKELY = (0.1, 0.5, 0.9)
-"""Quantiles: ends of three fits, and of many simulated ends, whose outermost are there by chance."""
+"""Quantiles of simulated ends: the outermost are there by chance."""
+INDEPENDENT = 0.1
+"""Of the points of a fit: those that tell by themselves which form fits better."""
 RISE = 0.05
 """The loss is rising if it lies this share of the largest loss above its best."""
 
@@ -137,10 +139,10 @@ ENDS = {
 `benchmarks/perf_convergence.py --calibrate`. Only a slow start is corrected: the formula is
 steepest at its start, so it does not hold yet and usually predicts too long."""
 SIMULATED_ENDS = {
-    TrainingStage.SLOW_START: (-0.93, -0.39, 0.45),
-    TrainingStage.EARLY: (-1.07, -0.38, 0.35),
-    TrainingStage.MIDDLE: (-0.41, 0.0, 0.95),
-    TrainingStage.LATE: (-0.18, 0.0, 0.91),
+    TrainingStage.SLOW_START: (-0.93, -0.29, 0.83),
+    TrainingStage.EARLY: (-1.10, -0.35, 0.33),
+    TrainingStage.MIDDLE: (-0.41, 0.0, 1.00),
+    TrainingStage.LATE: (-0.20, 0.0, 1.00),
 }
 """The same where the rule is simulated. What is predicted to be early in its way, too, is usually
 nearer to its end."""
@@ -265,26 +267,58 @@ def _forecast(
         [target.end_of(each, part.noise * part.scale, abs(trend.first)) for each in curves]
     )
     middle = curves[int(plain.argsort()[len(plain) // 2])]
-    found = plain if rule is None else _simulated(part, curves, rule, noise, trend)
-    quantiles, weight = (ALL, 1.0) if rule is None else (LIKELY, 0.5)
-    low, left, high = np.quantile(np.clip(found - now, 0.0, far), quantiles, method="nearest").tolist()
-    doubt = left / 2 + weight * (high - low) + target.epochs
+    if rule is None:
+        low, left, high = sorted(np.clip(plain - now, 0.0, far).tolist())
+        doubt = left / 2 + high - low + target.epochs
+    else:
+        found, weights = _simulated(part, curves, rule, noise, trend)
+        low, left, high = _quantiles(np.clip(found - now, 0.0, far), weights)
+        doubt = left / 2 + (high - low) / 2 + target.epochs
     stage = TrainingStage.SLOW_START if slow_start else _stage(now / (now + left))
     return EpochForecast(middle, left, doubt, stage, simulated=rule is not None)
 
 
 def _simulated(
     part: Series, curves: Sequence[LossCurve], ending: Ending, noise: float, trend: Trend
-) -> Floats:
-    """Return the epochs after which the training may end by its rule, each as likely as the others:
-    one for each continuation of both forms' curves."""
+) -> tuple[Floats, Floats]:
+    """Return the epochs after which the training may end by its rule, and the weight of each: one for
+    each continuation of both forms' curves."""
     both: tuple[LossCurve | DecayCurve, ...] = (*curves, *fit_decays(part))
-    target, first = Target.of(ending), abs(trend.first)
-    plain = [(curve, target.end_of(curve, noise, first)) for curve in both]
+    target, first, weights = Target.of(ending), abs(trend.first), _weights_by_fit(part, both)
+    plain = np.array([target.end_of(curve, noise, first) for curve in both])
     # One that levels off above a bound says so of its form: another may fit as well and reach it.
-    likely = [(curve, end) for curve, end in plain if end < inf] or plain
-    without = np.array([end for _, end in likely])
-    return ends([curve for curve, _ in likely], noise, float(part.epochs[-1]), ending, trend, without)
+    likely = [i for i, end in enumerate(plain.tolist()) if end < inf] or [*range(len(both))]
+    kept, now = [both[i] for i in likely], float(part.epochs[-1])
+    found = ends(kept, noise, now, ending, trend, plain[likely])
+    return found.ravel(), np.repeat(weights[likely], found.shape[1])
+
+
+def _weights_by_fit(part: Series, curves: Sequence[LossCurve | DecayCurve]) -> Floats:
+    """Return how likely each curve is beside the other form's of its window.
+
+    Bayes' weight of a form is misfit^(-n/2) for n independent points. Misfits of a curve are not
+    independent from epoch to epoch: n is taken as a part of the points. Nothing fits better than noise.
+    """
+    _, places, _, _ = windows(part)
+    windowed = np.concatenate((places, places))
+    misfits = []
+    for curve, weights in zip(curves, windowed, strict=True):
+        fitted = curve.losses(np.maximum(part.epochs, curve.since)) / part.scale
+        misfits.append((weights * (fitted - part.losses) ** 2).sum() / weights.sum())
+    least = part.noise**2 / 2 + TINY
+    counts = INDEPENDENT * (windowed > 0).sum(-1)
+    forms = (-counts / 2 * np.log(np.maximum(misfits, least))).reshape(2, -1)
+    likely = np.exp(forms - forms.max(0))
+    found: Floats = (likely / likely.sum(0)).ravel()
+    return found
+
+
+def _quantiles(values: Floats, weights: Floats) -> tuple[float, ...]:
+    """Return the quantiles of weighted values."""
+    order = values.argsort()
+    passed = weights[order].cumsum() / weights.sum()
+    at = np.minimum(passed.searchsorted(LIKELY), len(values) - 1)
+    return tuple(values[order][at].tolist())
 
 
 def _stage(share: float) -> TrainingStage:
