@@ -52,6 +52,8 @@ FAR_AHEAD = 10.0
 """Times the epochs so far: a curve does not say when an end that is farther ahead is reached."""
 LIKELY = (0.1, 0.5, 0.9)
 """Quantiles of simulated ends: the outermost are there by chance."""
+LATEST = 3
+"""Points whose mean is where the loss is."""
 INDEPENDENT = 0.1
 """Of the points of a fit: those that tell by themselves which form fits better."""
 RISE = 0.05
@@ -244,8 +246,7 @@ def _predict(
     slow_start = not drop and steepest >= max(len(part.epochs) - LEAST_POINTS, 1)
     fitted = part.since(min(steepest, len(part.epochs) - LEAST_POINTS))
     now = float(whole.epochs[-1])
-    noise = recent_noise(whole) * whole.scale
-    forecast = _forecast(fitted, target, noise, trend, slow_start=slow_start)
+    forecast = _forecast(fitted, target, trend, slow_start=slow_start)
     if target.decrease is None and target.most is None and forecast.left >= FAR_AHEAD * now:
         level = forecast.curve.scale * forecast.curve.b2
         detail = f"the loss levels off at {level:.4g}, by what it has shown so far"
@@ -254,9 +255,7 @@ def _predict(
     return Remaining(_at_most(forecast.estimate(), target, now), notes, forecast)
 
 
-def _forecast(
-    part: Series, target: Target, noise: float, trend: Trend, *, slow_start: bool
-) -> EpochForecast:
+def _forecast(part: Series, target: Target, trend: Trend, *, slow_start: bool) -> EpochForecast:
     """Return the median of the ends that are possible. The doubt grows with the distance and with their
     disagreement, and is at least the epochs over which convergence is judged."""
     now = float(part.epochs[-1])
@@ -271,7 +270,7 @@ def _forecast(
         low, left, high = sorted(np.clip(plain - now, 0.0, far).tolist())
         doubt = left / 2 + high - low + target.epochs
     else:
-        found, weights = _simulated(part, curves, rule, noise, trend)
+        found, weights = _simulated(part, curves, rule, trend)
         low, left, high = _quantiles(np.clip(found - now, 0.0, far), weights)
         doubt = left / 2 + (high - low) / 2 + target.epochs
     stage = TrainingStage.SLOW_START if slow_start else _stage(now / (now + left))
@@ -279,38 +278,43 @@ def _forecast(
 
 
 def _simulated(
-    part: Series, curves: Sequence[LossCurve], ending: Ending, noise: float, trend: Trend
+    part: Series, curves: Sequence[LossCurve], ending: Ending, trend: Trend
 ) -> tuple[Floats, Floats]:
     """Return the epochs after which the training may end by its rule, and the weight of each: one for
     each continuation of both forms' curves."""
     both: tuple[LossCurve | DecayCurve, ...] = (*curves, *fit_decays(part))
-    target, first, weights = Target.of(ending), abs(trend.first), _weights_by_fit(part, both)
+    fitted = [curve.losses(np.maximum(part.epochs, curve.since)) / part.scale for curve in both]
+    misfits, weights = _weights_by_fit(part, fitted)
+    noise = recent_noise(part, fitted[int(misfits.argmin())]) * part.scale
+    target, first = Target.of(ending), abs(trend.first)
     plain = np.array([target.end_of(curve, noise, first) for curve in both])
     # One that levels off above a bound says so of its form: another may fit as well and reach it.
     likely = [i for i, end in enumerate(plain.tolist()) if end < inf] or [*range(len(both))]
-    kept, now = [both[i] for i in likely], float(part.epochs[-1])
-    found = ends(kept, noise, now, ending, trend, plain[likely])
+    # Each continues where the loss is: one that begins above the best would seem flat at once.
+    shifts = [part.scale * float((part.losses - each)[-LATEST:].mean()) for each in fitted]
+    if ending.decrease is None:
+        shifts = [0.0] * len(both)
+    kept = [(both[i], shifts[i]) for i in likely]
+    found = ends(kept, noise, float(part.epochs[-1]), ending, trend, plain[likely])
     return found.ravel(), np.repeat(weights[likely], found.shape[1])
 
 
-def _weights_by_fit(part: Series, curves: Sequence[LossCurve | DecayCurve]) -> Floats:
-    """Return how likely each curve is beside the other form's of its window.
+def _weights_by_fit(part: Series, fitted: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Return the misfit of each curve, and how likely it is beside the other form's of its window.
 
     Bayes' weight of a form is misfit^(-n/2) for n independent points. Misfits of a curve are not
     independent from epoch to epoch: n is taken as a part of the points. Nothing fits better than noise.
     """
     _, places, _, _ = windows(part)
     windowed = np.concatenate((places, places))
-    misfits = []
-    for curve, weights in zip(curves, windowed, strict=True):
-        fitted = curve.losses(np.maximum(part.epochs, curve.since)) / part.scale
-        misfits.append((weights * (fitted - part.losses) ** 2).sum() / weights.sum())
-    least = part.noise**2 / 2 + TINY
+    squares = (np.stack(fitted) - part.losses) ** 2
+    misfits: Floats = (windowed * squares).sum(-1) / windowed.sum(-1)
     counts = INDEPENDENT * (windowed > 0).sum(-1)
+    least = part.noise**2 / 2 + TINY
     forms = (-counts / 2 * np.log(np.maximum(misfits, least))).reshape(2, -1)
     likely = np.exp(forms - forms.max(0))
     found: Floats = (likely / likely.sum(0)).ravel()
-    return found
+    return misfits, found
 
 
 def _quantiles(values: Floats, weights: Floats) -> tuple[float, ...]:

@@ -42,7 +42,7 @@ def test_simulated_ends_are_those_of_the_rule(
     curve: DecayCurve | LossCurve, noise: float, ending: Ending
 ) -> None:
     trend = trend_of(ending, curve)
-    found = ends([curve], noise, SEEN, ending, trend, np.array([1e9]))
+    found = ends([(curve, 0.0)], noise, SEEN, ending, trend, np.array([1e9]))
     for path in range(PATHS):
         losses = curve.losses(SEEN + 1 + np.arange(AHEAD, dtype=np.float64)) + noise * NOISE[0, path]
         assert found[0, path] == SEEN + ended(ending, trend, losses.tolist())
@@ -50,7 +50,7 @@ def test_simulated_ends_are_those_of_the_rule(
 
 def test_beyond_what_is_simulated_the_curves_own_end_holds() -> None:
     ending = Ending(bound=0.1)
-    found = ends([DECAY], 0.0, SEEN, ending, trend_of(ending, DECAY), np.array([5000.0]))
+    found = ends([(DECAY, 0.0)], 0.0, SEEN, ending, trend_of(ending, DECAY), np.array([5000.0]))
     assert set(found.ravel().tolist()) == {5000.0}
 
 
