@@ -8,6 +8,9 @@ S3 := .s3
 MKDOCS := $(VENV)/.mkdocs
 FRAMEWORKS := $(VENV)/.frameworks
 
+# Hundreds of interpreters start here: none should compile what another has compiled before.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo play test live engines integrations slurm s3 daemon check format bench perf sim runtime matrix torch docs docs-test site clean
 .DEFAULT_GOAL := help
 

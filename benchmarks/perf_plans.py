@@ -7,6 +7,8 @@ plan that was not replayed has a bound of at least that. A plan's figure is foun
 least / chosen, is what it would be if such a plan reached its bound.
 By hand: a worker on every device, batch and parameters split evenly, and one server for four workers on
 the same nodes (`hand`), apart on nodes without devices (`apart`), or one ring over all (`ring`).
+Then the same jobs as the cycle lays them out: with a worker on each device of the plan chosen, and with
+a worker on each of the largest nodes.
 Prints tables, then one line per target. --quick looks at fewer plans: `found` and `least` are of those.
 """
 
@@ -34,6 +36,7 @@ from support.mxnet import mxnet
 from support.plans import (
     Case,
     Enumeration,
+    by_cycle,
     by_hand,
     case,
     eight_workers,
@@ -71,6 +74,9 @@ def main() -> None:
     cases = [case(model, held_out=asked.held_out) for model in asked.models]
     print_table(heading, (result.row for result in _compared(cases, asked.quick, results)))
     costs = [result.cost for result in results]
+    print("The same jobs through the cycle, as the daemon decides")
+    heading = "model sync devices workers servers step of-found of-chosen predicted"
+    print_table(heading, (decided.row for decided in _through(cases, results)))
     print_table("model servers links rule largest requests closed replay", _assigned(asked.models))
     print_table("faster-than mean median", _faster(results))
     fresh, kept = _questions()
@@ -157,6 +163,50 @@ def _result(of: Case, repeats: int, *, quick: bool) -> Result:
     counts = (sum(look.looked_at for look in looks), replayed)
     plan = chosen.plan if chosen else None
     return Result(of.job.name, plan, step, found, min(least, found), counts, hands, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the cycle makes of a job: its plan, and the s of its step, replayed and predicted."""
+
+    result: Result
+    plan: Plan
+    step: float
+    predicted: float
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """As printed."""
+        plan, result = self.plan, self.result
+        return (
+            result.model[:10],
+            str(plan.sync)[:10],
+            *(str(n) for n in (plan.devices, plan.count(Role.WORKER), plan.count(Role.SERVER))),
+            f"{self.step:.4f}",
+            f"{result.found / self.step:.3f}",
+            f"{result.step / self.step:.3f}",
+            f"{self.predicted:.4f}",
+        )
+
+
+def _through(cases: Sequence[Case], results: Sequence[Result]) -> Iterator[Decided]:
+    """Ask the cycle, as the daemon does: the policy says how many workers, a strategy where, the
+    planner how many servers and how all share the work."""
+    for of, result in zip(cases, results, strict=True):
+        for workers, each in _asked(of, result):
+            found = by_cycle(of, workers, each)
+            if found is not None:
+                plan, placement, predicted = found
+                step = _priced(of, Predictor(of.cluster), plan, placement)
+                yield Decided(result, plan, step, predicted)
+
+
+def _asked(of: Case, result: Result) -> Iterator[tuple[int, int]]:
+    """What a user could ask for: the devices of the plan chosen, one for each worker; whole nodes."""
+    if result.plan is not None:
+        yield result.plan.devices, 1
+    kinds = [of.cluster.configuration_of(node).devices for node in of.cluster.nodes]
+    yield kinds.count(max(kinds)), max(kinds)
 
 
 def _planned(of: Case, predictor: Predictor) -> PlacedPlan | None:

@@ -5,7 +5,8 @@ costs it 30 s. Optimus decides workers and parameter servers apart; DRF and Tetr
 server, as in the paper, and let jobs grow while resources last. Tetris' own paper stops nobody for
 another; `tetris-anew` reallocates everything each time, as later code of Optimus' authors has it.
 Everybody knows true speeds and lengths; `optimus-by-loss` only what the losses say of lengths, fitted
-as the daemon fits those of live jobs.
+as the daemon fits those of live jobs. `muster-learnt` is what a daemon would do: the default policy
+with the daemon's learner, which is told nothing but the steps and losses that jobs report.
 
 Two controls tell what the gain is made of: `optimus-1:1` must give every worker one server as well, so
 it differs from DRF only in whom it gives to; `drf-1:3` has three servers for each worker, about what
@@ -18,19 +19,26 @@ for each worker, as in that code; or 5 cores for each task, as in its CPU testbe
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
 from muster.files.cluster.cluster_file import load_cluster
+from muster.model.cluster import Cluster
 from muster.model.job import Role, RoleSpec
 from muster.model.outlook import Outlook, Speed
+from muster.model.plan import Sync
 from muster.model.pool import Entitlements
+from muster.model.profile import ModelProfile, Tensor
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares, exactly
 from muster.policy.registry import POLICIES
 from muster.sim.engine import Setting
+from muster.sim.learnt import Learnt
 from muster.sim.losses import FromLosses
 from muster.sim.report.compare import Digest
 from muster.sim.truth import Arrival
+from muster.sim.worlds.curves import PARAMETER_BYTES
+from muster.sim.worlds.optimus_types import CONTAINERS, TYPES, JobType
 from support.bars import bar
 from support.sim_runs import (
     OWN,
@@ -57,6 +65,8 @@ JOBS = 9
 DRAWN = 60
 """In its published code."""
 COUNTS = (JOBS, 20, 40, DRAWN, 100)
+LIVE = f"{OWN}-learnt"
+"""Muster's own through the live path."""
 SERVERS = 3
 """For each worker of `drf-1:3`: a GPU node whose devices both work has memory for three servers more, a
 CPU node for five, so there is room for 53 beside 12 workers; some is lost where tasks do not fit."""
@@ -132,6 +142,29 @@ def more_servers(arrival: Arrival, number: int) -> Arrival:
     return replace(arrival, job=replace(job, roles=roles))
 
 
+def planned(arrival: Arrival, number: int) -> Arrival:
+    """The same as the daemon would have it: resized live, its model known, servers if they help."""
+    job = arrival.job
+    kind = next(each for each in TYPES if job.name.startswith(f"{each.name}-"))
+    roles = tuple(
+        replace(spec, gang=0, least=0, most=SERVERS * spec.most) if spec.role is Role.SERVER else spec
+        for spec in job.roles
+    )
+    program = replace(job.program, sync=Sync.DEDICATED.value)  # Optimus' world has no rings
+    known = replace(job, roles=roles, model=_profile(kind), program=program)
+    return replace(arrival, job=known)
+
+
+@cache
+def _profile(kind: JobType) -> ModelProfile:
+    """A model of this size, in equal tensors."""
+    size, count = kind.size, kind.size.tensors
+    each = int(size.parameters * PARAMETER_BYTES / count)
+    tensors = tuple(Tensor(f"t{i}", each, (i + 1) / count) for i in range(count))
+    layers = ((size.layer, 1.0),)
+    return ModelProfile(kind.name, tensors, size.operations, 0, layers, kind.samples, 0, kind.minibatch)
+
+
 def _times(spec: RoleSpec) -> RoleSpec:
     gang, least, most = (SERVERS * count for count in (spec.gang, spec.least, spec.most))
     return replace(spec, gang=gang, least=least, most=most)
@@ -148,8 +181,23 @@ def contenders() -> list[Contender]:
     control = Contender(f"drf-1:{SERVERS}", settings["drf"], more_servers)
     fitted = replace(settings["optimus"], beliefs=FromLosses)
     by_loss = Contender("optimus-by-loss", fitted, restarting)
+    stated = _with_rates(file.cluster)
+    live = replace(
+        settings[OWN], cluster=stated, beliefs=partial(Learnt, stated.node_devices(), cluster=stated)
+    )
+    learnt = Contender(LIVE, live, planned)
     every = [Contender(name, each, restarting) for name, each in settings.items()]
-    return [*every, control, by_loss]
+    return [*every, control, by_loss, learnt]
+
+
+def _with_rates(cluster: Cluster) -> Cluster:
+    """The cluster with the rates of its devices, which the planner needs and no data sheet has."""
+    worker = CONTAINERS["gpu"].site.worker
+    kinds = {
+        name: replace(kind, device_rate=worker.single, device_bandwidth=worker.memory)
+        for name, kind in cluster.configurations.items()
+    }
+    return replace(cluster, configurations=kinds)
 
 
 def measured(spread: Spread, trace: str, seeds: int) -> list[Digest]:
@@ -215,6 +263,9 @@ What the gain is made of, and where ours differs from the paper's
   does not yet let jobs grow whose workers take no devices (`on cpu`).
 - With few jobs everybody grows to the limit; with very many, who gets in first counts more than how
   jobs are laid out, and Optimus takes the oldest first, as DRF does, where Tetris prefers short ones.
+- Through the live path (`muster-learnt`) sizes that nobody has tried are approached by doubling, every
+  600 s; and the planner stops at as many servers as fill the workers' cards, where by Optimus' curve
+  each further server helps.
 - Curves here follow from model sizes and links (1 Gbit/s), they are not measured ones.
 - Speeds here depend on the numbers of tasks only: what even placement gains Optimus in the paper counts
   for nobody here; nor do wrong predictions cost it anything.

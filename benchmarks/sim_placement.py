@@ -203,8 +203,9 @@ def targets(case: Case, table: Table) -> None:
     name = f"{case.load}-{case.disturbed.lower()}"
     adaptive = "adaptive+move"
     if case.load == "heavy":  # "it will pack the jobs together to make place for multi-GPU jobs"
-        waits = table.ratio(adaptive, "spread", "waits", GANGS)
-        bar(f"adaptive-gangs-wait-of-spread-{name}", waits, 1.0)
+        for other in ("pack", "spread"):
+            waits = table.ratio(adaptive, other, "waits", GANGS)
+            bar(f"adaptive-gangs-wait-of-{other}-{name}", waits, 1.0)
     if case.longer:  # "under light load, it tends to spread out jobs to avoid interference"
         for other in ("pack", "spread"):
             bar(f"adaptive-time-of-{other}-{name}", table.ratio(adaptive, other, "times"), 1.0)
@@ -221,6 +222,8 @@ What it is made of
 - Where jobs may be moved no whole node is kept free for gangs: what stands in a gang's way is moved as
   soon as it is expected to stay for longer than the move costs. Without moves adaptive keeps whole
   nodes for the gangs asked for lately, and packs beside them.
+- A gang over several nodes would be slowed by one neighbour on one of them. The small jobs of just
+  enough nodes are moved for it, so that it has whole ones, where that gains five times the cost.
 - Where nobody waits, a job that neighbours slow down is moved apart if that gains five times the cost.
 - Moving small jobs can raise the mean over jobs: what a gang of 16 has earlier, up to 16 one-device
   jobs have later.

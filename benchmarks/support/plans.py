@@ -12,6 +12,7 @@ from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from muster.core.cycle.cycle import Memory, decide
 from muster.files.cluster.cluster_file import load_cluster
 from muster.files.profile.profile_file import shipped_profile
 from muster.model.choice import choice_table
@@ -19,7 +20,9 @@ from muster.model.cluster import Cluster, Node
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.model.placement import Placement, Slot
 from muster.model.plan import Overlap, Part, Plan, Sync
+from muster.model.pool import single_pool
 from muster.model.profile import ModelProfile
+from muster.model.view import JobState, Phase, View
 from muster.perf.costs import price, trips
 from muster.perf.estimate import Unknown
 from muster.perf.memory import most_samples, server_bytes
@@ -29,6 +32,8 @@ from muster.perf.shape import Shape, site_of
 from muster.perf.traffic import Place
 from muster.planner.candidates import SERVER_CORES, PlacedWorkers, Workshop
 from muster.planner.layout import Layout, kinds_of, layouts, nodes_of
+from muster.planner.placed import in_force
+from muster.policy.fifo import Fifo
 from muster.split.batch import Bearer, shares
 from support.assign import optimus, shares_of
 
@@ -351,6 +356,23 @@ def by_hand(of: Case, how: str) -> tuple[Plan, Placement]:
     owners = (1 / count,) * count
     taken = [hosts[i % len(hosts)] for i in range(count)]
     return made(placed, Sync.DEDICATED, owners, servers_on(taken, owners, of.profile))
+
+
+def by_cycle(of: Case, workers: int, each: int) -> tuple[Plan, Placement, float] | None:
+    """What the cycle decides for workers with `each` devices, and servers if they help; with the s of a
+    step that it predicts. None: the job does not start, or nothing is decided."""
+    need = replace(WORKER, devices=each)
+    worker = RoleSpec(Role.WORKER, need, workers, workers, workers)
+    server = RoleSpec(Role.SERVER, Need(0, SERVER_CORES), 0, 0, len(of.cluster.nodes))
+    job = replace(of.job, roles=(worker, server), same_generation=False)
+    pools = single_pool(of.cluster.devices_by_type())
+    view = View(0, of.cluster, pools, {job.number: JobState(job, Phase.WAITING, 0.0)})
+    decisions = decide(Fifo(), view, 0.0, Memory()).decisions
+    for decision in decisions:
+        if decision.placement is not None and decision.plan is not None:
+            plan, placement = in_force(decision.plan, job.batch, decision.placement)
+            return plan, placement, decision.plan.step
+    return None
 
 
 def eight_workers(servers: int, *, unequal: bool) -> Cluster:

@@ -22,10 +22,10 @@ TEXT = 231_000
 """Characters trained on: an epoch takes the same time however the pages grow."""
 
 
-def pieces(length: int) -> TensorDataset:
-    """Return the pages cut into pieces of `length` characters, and the same pieces one character on."""
+def pieces(count: int, length: int) -> TensorDataset:
+    """Return `count` characters in pieces of `length`, and the same pieces one character on."""
     text = "".join(page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md")))
-    codes = torch.tensor([min(ord(letter), LETTERS - 1) for letter in text[:TEXT]])
+    codes = torch.tensor([min(ord(letter), LETTERS - 1) for letter in text[:count]])
     whole = (len(codes) - 1) // length * length
     return TensorDataset(codes[:whole].reshape(-1, length), codes[1 : whole + 1].reshape(-1, length))
 
@@ -66,6 +66,7 @@ def written(model: Gpt, begin: str, count: int, length: int) -> str:
 def main() -> None:
     """Train, then write a little."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--characters", type=int, default=TEXT, help="to train on")
     parser.add_argument("--length", type=int, default=64, help="characters seen at once")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--global-batch", type=int, default=32)
@@ -76,7 +77,8 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
     ctx = muster.init()
     ctx.wrap(model, optimizer)
-    ctx.data(pieces(asked.length), global_batch=asked.global_batch, epochs=asked.epochs)
+    data = pieces(asked.characters, asked.length)
+    ctx.data(data, global_batch=asked.global_batch, epochs=asked.epochs)
     for x, y in ctx.steps():
         optimizer.zero_grad()
         losses = cross_entropy(model(x).transpose(1, 2), y, reduction="none").mean(1)

@@ -113,8 +113,10 @@ def test_scaled_losses_overflow_on_all_workers_alike(tmp_path: Path) -> None:
     assert ours == pytest.approx(rates)
 
 
-def test_fp16_is_taken_as_transformers_takes_it(tmp_path: Path) -> None:
-    here, there = elastic("bert", tmp_path, fp16=True), plain("bert", tmp_path, fp16=True)
+@pytest.mark.parametrize("kind", ["fp16", "bf16"])
+def test_16_bits_are_taken_as_transformers_takes_them(kind: str, tmp_path: Path) -> None:
+    given = {kind: True}
+    here, there = elastic("bert", tmp_path, **given), plain("bert", tmp_path, **given)
     assert hf_task.losses(here) == pytest.approx(hf_task.losses(there), rel=1e-5)
 
 

@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 
 pytest.importorskip("lightning")
 
+import lightning
+from torch.utils.data import DataLoader, TensorDataset
+
+from muster.lightning import MusterStrategy
 from muster.lightning.loader import parts_of
+from muster.runtime.errors import BadTrainingError
 from tests.integrations.jobs import CLOSE, SCRIPTS, job
 from tests.runtime.scripts.tasks import worst
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+"""Warnings of Lightning are its own."""
 
 EPOCHS = 20
 
@@ -76,6 +82,86 @@ def test_what_a_redone_step_logs_counts_once(tmp_path: Path) -> None:
     here = json.loads((tmp_path / "out.json").read_text())
     assert here["calls"] > 12 * 12, "steps were redone"
     assert here["logged"] == [[12.0, 12.0]] * 12, "12 batches an epoch"
+
+
+def test_scaled_losses_overflow_on_all_workers_alike(tmp_path: Path) -> None:
+    words = ("--epochs", str(EPOCHS), "--scaled")
+    there = plain(tmp_path / "plain", "lightning_train.py", *words)
+    with job(tmp_path, "lightning_train.py", *words, "--pace", "0.2") as run:
+        run.ahead(5)
+        run.change(3)
+        run.ahead(5)
+        run.kill("worker-0")
+        run.wait_members(2, 60.0)
+        run.ahead(5)
+        run.finish()
+    here = json.loads((tmp_path / "out.json").read_text())
+    assert worst(torch.load(tmp_path / "out.pt"), torch.load(tmp_path / "plain/out.pt")) < CLOSE
+    assert here["seen"] == there["seen"]
+    assert here["scale"] == there["scale"] < 8.0 * 2 ** (EPOCHS * 5 // 3), "some have overflowed"
+
+
+def fit(folder: Path, module: Any = None, **given: Any) -> Any:
+    """Train a little in this process."""
+    data = TensorDataset(torch.randn(24, 6), torch.randint(0, 3, (24,)))
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = lightning.Trainer(
+        max_epochs=1, accelerator="cpu", strategy=MusterStrategy(), default_root_dir=folder,
+        enable_checkpointing=False, **quiet, **given,
+    )  # fmt: skip
+    module = module or Plainest()
+    trainer.fit(module, DataLoader(data, 12))
+    return module
+
+
+class Plainest(lightning.LightningModule):
+    """One layer, and what its hooks saw."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = torch.nn.Linear(6, 3)
+        self.hooks: list[str] = []
+
+    def training_step(self, batch: Any, number: int) -> Any:
+        return torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+    def on_before_backward(self, loss: Any) -> None:
+        self.hooks.append("before")
+
+    def on_after_backward(self) -> None:
+        self.hooks.append("after")
+
+    def on_before_optimizer_step(self, optimizer: Any) -> None:
+        self.hooks.append("step")
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def test_every_hook_of_a_step_is_called(tmp_path: Path) -> None:
+    assert fit(tmp_path).hooks == ["before", "after", "step"] * 2
+
+
+class Manual(Plainest):
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "said"),
+    [
+        (Manual, {}, "write a loop of your own with muster.init(), which takes several"),
+        (Plainest, {"precision": "16-true"}, 'use "16-mixed" or "bf16-mixed"'),
+    ],
+)
+def test_what_is_not_supported_is_refused_in_one_line(
+    module: Any, given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadTrainingError) as found:
+        fit(tmp_path, module(), **given)
+    assert said in str(found.value)
+    assert "\n" not in str(found.value)
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(sum), st.integers(1, 7))

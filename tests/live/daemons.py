@@ -17,8 +17,8 @@ from muster.wire.records import LIVE, JobDetail, JobRecord
 
 LONG = 120.0
 """Seconds that anything may take on a busy machine."""
-LOOK = 0.02
-"""Seconds between two looks at whether something has come true."""
+LOOK = 0.05
+"""Seconds between two looks at whether something has come true: each costs some ms of the daemon's."""
 MUSTER = (sys.executable, "-c", "from muster.cli.main import main; main()")
 """The command, whether or not its folder is in PATH."""
 OWN = ("MUSTER_", "VIRTUAL_ENV")

@@ -11,7 +11,7 @@ from muster.wire.records import LIVE
 from tests.live.daemons import LONG, Daemon, until
 
 TRAIN = Path(__file__).with_name("scripts") / "train.py"
-STEPS = 600
+STEPS = 240
 """Of each training."""
 CLOSE = 1e-4
 """What the order of additions may do."""
@@ -37,15 +37,20 @@ class Training:
         """Submit it, with these options of the script."""
         self.daemon, self.name = daemon, name
         self.folder = daemon.work(name)
+        self._read, self._steps = 0, list[Step]()
         command = (sys.executable, str(TRAIN), "--steps", str(STEPS), *options)
         daemon.submit(*command, name=name, **fields)
 
     def steps(self) -> list[Step]:
         """What was done so far, as it was written down; the last line may be half written."""
         path = self.folder / "steps.jsonl"
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
-        return [Step(**json.loads(line)) for line in lines]
+        if path.exists():
+            with path.open("rb") as record:
+                record.seek(self._read)
+                whole = record.read().rpartition(b"\n")
+            self._read += len(whole[0] + whole[1])
+            self._steps += [Step(**json.loads(line)) for line in whole[0].splitlines()]
+        return self._steps
 
     def last(self) -> int:
         """The last step that anybody has done."""

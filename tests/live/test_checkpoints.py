@@ -62,3 +62,18 @@ def test_a_sweep_in_one_folder_does_not_mix_and_is_resumed_on_purpose(make: Make
         with suppress(ConnectionResetError):  # it has not read all that we sent
             assert stranger.recv(1) == b""
     assert max(len(line) for line in daemon.log.read_text().splitlines()) < 1_000
+
+
+@pytest.mark.slow
+def test_a_last_checkpoint_that_cannot_be_written_fails_the_job(make: Make) -> None:
+    daemon: Daemon = make(devices=2)
+    daemon.start()
+    script = Path(__file__).with_name("scripts") / "full_disk.py"
+    handle = daemon.submit(sys.executable, str(script), name="full", devices=2)
+    record = handle.wait(LONG)
+    assert (record.status, record.exit_code) == ("failed", 1)
+    assert (daemon.work("full") / "model.pt").exists(), "what follows the loop was done"
+    shown = daemon.muster("show", "full").stdout
+    assert "ended with exit code 1" in shown
+    assert "the last checkpoint is missing" in shown
+    daemon.assert_nothing_left()

@@ -101,7 +101,7 @@ def test_a_preempted_training_resumes_where_it_was(make: Make) -> None:
     daemon.client.set_pool(LEND, quotas={"cpu": {"reservation": 0}})
     training = Training(daemon, "guest", devices=1, pool=LEND)
     training.await_workers(1)
-    reached = training.ahead(20)
+    reached = training.ahead(8)
     owner = daemon.sh("until test -e go; do sleep 0.05; done", name="owner")
     daemon.await_status("owner", "running")
     waiting = daemon.record("guest")

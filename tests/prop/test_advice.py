@@ -101,7 +101,7 @@ def _starts_alone(empty: View, job: Job) -> bool:
 
 
 @given(requests())
-@settings(EVERY, max_examples=300)
+@settings(EVERY, max_examples=120)
 def test_a_job_is_refused_just_when_it_would_not_start_on_the_empty_cluster(
     request: tuple[View, Job],
 ) -> None:
@@ -111,7 +111,7 @@ def test_a_job_is_refused_just_when_it_would_not_start_on_the_empty_cluster(
 
 
 @given(requests())
-@settings(EVERY, max_examples=300)
+@settings(EVERY, max_examples=120)
 def test_the_nearest_request_that_a_refusal_names_is_not_refused_and_starts(
     request: tuple[View, Job],
 ) -> None:

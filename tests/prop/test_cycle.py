@@ -32,8 +32,8 @@ from tests.numbers import number
 from tests.prop.worlds import History, clusters, held_by_pool, histories, plain_jobs
 from tests.world import Frame, World
 
-EVERY = settings(max_examples=40, deadline=None, derandomize=True, database=None)
-FEWER = settings(EVERY, max_examples=25)
+EVERY = settings(max_examples=30, deadline=None, derandomize=True, database=None)
+FEWER = settings(EVERY, max_examples=12)
 
 
 def frames(history: History) -> Iterator[Frame]:
@@ -259,7 +259,7 @@ def borrowed(draw: st.DrawFn) -> tuple[View, Job]:
 
 
 @given(borrowed())
-@settings(EVERY, max_examples=150)
+@settings(EVERY, max_examples=60)
 def test_never_more_is_preempted_than_needed(scene: tuple[View, Job]) -> None:
     before, asked = scene
     frame = World(before, now=100.0).cycle()
@@ -274,7 +274,7 @@ def test_never_more_is_preempted_than_needed(scene: tuple[View, Job]) -> None:
 
 
 @given(borrowed())
-@settings(EVERY, max_examples=150)
+@settings(EVERY, max_examples=60)
 def test_a_gang_within_its_reservation_starts_once_the_guests_have_gone(
     scene: tuple[View, Job],
 ) -> None:
@@ -342,7 +342,7 @@ def crowds(draw: st.DrawFn) -> tuple[World, Job, int]:
 
 
 @given(crowds())
-@EVERY
+@FEWER
 def test_no_job_starves_under_a_stream_of_younger_small_ones(scene: tuple[World, Job, int]) -> None:
     world, large, salt = scene
     reserved = world.view.pools.pools["crowd"].quota("A100").reservation

@@ -22,7 +22,7 @@ from muster.place.spread import spread
 from tests.builders import LINKS, cluster, node_set, taken
 from tests.unit.place import naive
 
-EVERY = settings(max_examples=250, deadline=None, derandomize=True, database=None)
+EVERY = settings(max_examples=120, deadline=None, derandomize=True, database=None)
 STRATEGIES: tuple[Strategy, ...] = (pack, spread, even)
 ABOVE = (Level.RACK, Level.DOMAIN, Level.CLUSTER)
 
@@ -211,7 +211,7 @@ def test_a_placement_is_whole_on_free_devices_and_inside_the_contract(
         naive.assert_valid(now, request, placement)
 
 
-@settings(EVERY, max_examples=600)
+@settings(EVERY, max_examples=250)
 @given(clusters(), requests(), st.sampled_from(STRATEGIES))
 def test_whatever_fits_in_some_way_is_placed(
     now: Cluster, request: Request, strategy: Strategy
@@ -325,7 +325,7 @@ def test_even_takes_the_fewest_nodes_over_which_an_equal_split_fits(
 # Growing
 
 
-@settings(EVERY, max_examples=400)
+@settings(EVERY, max_examples=150)
 @given(clusters(), requests(), requests())
 def test_growing_keeps_the_contract_and_takes_only_what_is_free(
     now: Cluster, first: Request, more: Request
@@ -349,7 +349,7 @@ def test_growing_keeps_the_contract_and_takes_only_what_is_free(
     assert len(keys) == len(set(keys))
 
 
-@settings(EVERY, max_examples=400)
+@settings(EVERY, max_examples=150)
 @given(clusters(), requests(servers=False))
 def test_a_job_grows_whenever_one_more_worker_fits_beside_it(now: Cluster, request: Request) -> None:
     held = pack(Board(now), request)

@@ -22,7 +22,7 @@ PAGE = (ROOT / "docs/how-to/elastic-training.md").read_text(encoding="utf-8")
 
 TINY: dict[str, list[str]] = {
     "cnn": ["--pictures", "200", "--epochs", "1", "--global-batch", "50"],
-    "gpt": ["--length", "16", "--epochs", "1", "--global-batch", "1000"],
+    "gpt": ["--characters", "8000", "--length", "16", "--epochs", "1", "--global-batch", "100"],
     "wide": ["--words", "500", "--readers", "400", "--global-batch", "100"],
 }
 LAUNCHED = {

@@ -106,6 +106,9 @@ def test_the_fork_server_forks_with_one_thread_alone(tasks: Tasks) -> None:
         ("raise KeyboardInterrupt", -signal.SIGINT, "KeyboardInterrupt"),
         ("import atexit; atexit.register(print, 'last words')", 0, "last words"),
         ("import threading as t; t.Timer(0.05, print, ['later']).start()", 0, "later"),
+        ("import sys; sys.exit(True)", 1, None),
+        ("import sys; sys.exit(257)", 1, None),
+        ("import atexit, sys; atexit.register(print, 'last words'); sys.exit(4)", 4, "last words"),
         ("import sys; sys.excepthook = lambda *_: print('mine'); 1 / 0", 1, "mine"),
         ("class A: pass\nimport pickle; print(type(pickle.loads(pickle.dumps(A()))) is A)", 0, "True"),
     ],
@@ -121,6 +124,22 @@ def test_a_trace_begins_in_the_script(run: Run) -> None:
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[1].endswith('script.py", line 3, in <module>')
     assert not any("muster" in line for line in lines)
+
+
+def test_files_that_nobody_closed_are_written(run: Run, tmp_path: Path) -> None:
+    assert run("a = [open('one', 'w'), open('two', 'wb')]; a[0].write('x'); a[1].write(b'y')")[0] == 0
+    assert [(tmp_path / name).read_text() for name in ("one", "two")] == ["x", "y"]
+
+
+def test_exit_handlers_in_c_run_for_libraries_of_the_script(run: Run) -> None:
+    """Those of the preloaded ones have nothing to write."""
+    script = """
+import ctypes, os
+handler = ctypes.CFUNCTYPE(None)(lambda: os.write(1, b"handled"))
+ctypes.CDLL(None).__cxa_atexit(handler, None, None)
+"""
+    assert run(script)[1] == []
+    assert run(f"import sqlite3\n{script}")[1] == ["handled"]
 
 
 def test_tasks_do_not_share_their_dice(run: Run) -> None:

@@ -185,6 +185,29 @@ def test_a_scaler_that_is_switched_off_does_nothing_in_a_step_that_is_redone() -
     assert sizes == [8, 4, 4, 4, 4]
 
 
+def test_a_step_counts_if_its_update_overflows_and_not_if_it_is_redone() -> None:
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=10**6)
+    applied: list[bool] = []
+
+    def forward(model: Any, x: Tensor) -> Tensor:
+        if len(applied) == 1:
+            raise torch.OutOfMemoryError("out of memory, says the test")
+        return losses(model, x) * (float("inf") if len(applied) == 2 else 1.0)
+
+    def step(ctx: Session, model: Any, optimizer: Any, x: Tensor) -> None:
+        optimizer.zero_grad()
+        for part in ctx.parts(x):
+            ctx.attempt(partial(forward, model, part), scaler=scaler)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()  # so that nobody sees an overflow any more
+        applied.append(ctx.applied)
+
+    train(step, steps=3, keep={"scaler": scaler}, micro_batch="auto")
+    assert applied == [True, False, True, True]
+    assert scaler.get_scale() == 1.0
+
+
 def test_an_update_that_the_scaler_leaves_out_is_no_error() -> None:
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**126, growth_interval=10**6)
     before: list[Tensor] = []

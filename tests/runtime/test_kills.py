@@ -42,8 +42,8 @@ def wait_lost(job: Job, *tasks: str) -> None:
 @pytest.mark.parametrize(
     ("sync", "kills"),
     [
-        ("ring", 8),
-        ("sharded", 8),
+        ("ring", 4),
+        ("sharded", 4),
         pytest.param("ring", KILLS, marks=pytest.mark.slow),
         pytest.param("sharded", KILLS, marks=pytest.mark.slow),
     ],

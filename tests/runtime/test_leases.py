@@ -175,6 +175,8 @@ class Job:
     seen: Counter[tuple[int, tuple[int, int]]] = field(default_factory=Counter)
     completed: Counter[tuple[int, int]] = field(default_factory=Counter)
     born: int = 0
+    least: int = 1
+    left_out: int = 0
 
     def join(self) -> None:
         self.workers[f"w{self.born}"] = ShardReader(self.data)
@@ -199,9 +201,15 @@ class Job:
     def take(self, share: int, lost: bool = False) -> None:
         """A step in which every worker takes its share."""
         self.leases = self.leases.grant(sorted(self.workers), 2)
-        took = {task: reader.take(self.leases.of(task), share) for task, reader in self.workers.items()}
+        holds = 2 if self.leases.has_more else 0
+        took = {
+            task: reader.take_enough(self.leases.of(task), share, self.least, holds)
+            for task, reader in self.workers.items()
+        }
+        assert not any(0 < len(taken.samples) < self.least for taken in took.values())
         if lost:
             return
+        self.left_out += sum(taken.left_out for taken in took.values())
         for task, taken in took.items():
             mine = self.leases.of(task)
             self.completed.update((held.epoch, held.shard) for held in mine[: taken.finished])
@@ -250,3 +258,32 @@ def test_over_any_history_every_shard_is_read_to_its_end(
     assert set(job.seen) == everything
     if repeatable or "die" not in {what for what, _ in history}:
         assert job.seen == Counter(everything)
+
+
+@EVERY
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=6), st.integers(1, 4), HISTORY)
+def test_nobody_gets_a_single_sample_where_two_are_needed(
+    sizes: list[int], share: int, history: list[tuple[str, int]]
+) -> None:
+    job = Job(Words(*sizes), ShardLeases(len(sizes), 0, 2, repeatable=True), least=2)
+    job.join()
+    for what, number in history:
+        job.happen(what, number)
+    job.join()
+    for _ in range(200):
+        if over(job.leases):
+            break
+        job.take(share)
+    assert over(job.leases)
+    assert sum(job.seen.values()) + job.left_out == 2 * sum(sizes)
+    assert job.left_out <= job.born
+
+
+def test_the_last_of_several_samples_is_not_left_alone() -> None:
+    leases = ShardLeases(1, epochs=1).grant(["a"], each=2)
+    reader, sizes = ShardReader(Words(9)), []
+    while held := leases.of("a"):
+        taken = reader.take_enough(held, 4, 2, 0)
+        sizes.append(len(taken.samples))
+        leases = leases.commit("a", taken.finished, taken.far)
+    assert sizes == [4, 3, 2]

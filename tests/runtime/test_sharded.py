@@ -111,6 +111,20 @@ def test_a_step_that_others_have_counted_is_counted_by_all(tmp_path: Path) -> No
     assert done == list(range(1, 10))
 
 
+@pytest.mark.parametrize("dies", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_evaluation_after_the_loop(dies: bool, tmp_path: Path) -> None:
+    """What a worker that is lost meanwhile had is done by the others."""
+    args = ("--steps", "3", "--evaluate", *(("--dies-after",) if dies else ()))
+    with Job(tmp_path, *args, workers=3, script=SCRIPT) as job:
+        outcome = job.wait(LONG)
+    assert outcome.error == ("worker-1 failed after its training: signal 9" if dies else "")
+    plain: dict[int, float] = {}
+    in_parts.plain(3, means=plain)
+    found = {path.name: json.loads(path.read_text()) for path in tmp_path.glob("*.mean")}
+    assert len(found) == (2 if dies else 3)
+    assert all(abs(mean - plain[3]) < EXACT for mean in found.values())
+
+
 @pytest.mark.slow
 def test_a_checkpoint_is_loaded_by_any_number_of_workers(tmp_path: Path) -> None:
     saved = tmp_path / "saved"

@@ -96,8 +96,9 @@ def test_one_worker_that_stops_stops_all_with_a_checkpoint(form: str, tmp_path: 
     check_result(tmp_path, "cnn", steps)
 
 
-def test_a_busy_worker_is_waited_for_however_long(tmp_path: Path) -> None:
-    args = ("--form", "none", "--busy", "3=5", "--epochs", "2")
+@pytest.mark.parametrize("seconds", [5, pytest.param(15, marks=pytest.mark.slow)])
+def test_a_busy_worker_is_waited_for_however_long(seconds: int, tmp_path: Path) -> None:
+    args = ("--form", "none", "--busy", f"3={seconds}", "--epochs", "2")
     with Job(tmp_path, *args, script=TOGETHER, workers=2, deadline=2.0) as job:
         job.wait_step(3, LONG)
         job.resize(3)  # it can join as soon as the others go on

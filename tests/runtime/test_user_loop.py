@@ -183,3 +183,31 @@ def test_a_last_checkpoint_that_cannot_be_written_is_an_error(made: Made, tmp_pa
             step(batch)
             shutil.rmtree(folder, ignore_errors=True)
             folder.write_text("in the way")
+
+
+class Uneven:
+    """Shards of 5 and 4 samples: with a batch of 4 one sample is left at the end."""
+
+    repeatable = True
+
+    def shards(self) -> int:
+        return 2
+
+    def shard(self, i: int) -> Iterator[torch.Tensor]:
+        yield from torch.arange(20.0).reshape(10, 2)[5 * i : 9 if i else 5]
+
+
+def test_batchnorm_on_a_stream_gets_no_single_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MUSTER_COORDINATOR", raising=False)
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    ctx = init()
+    ctx.wrap(model, optimizer)
+    ctx.data(Uneven(), global_batch=4, epochs=1)
+    sizes = []
+    for x in ctx.steps():
+        sizes.append(len(x))
+        optimizer.zero_grad()
+        ctx.backward(model(x).square().mean(1))
+        optimizer.step()
+    assert sizes == [4, 3, 2]

@@ -62,7 +62,7 @@ def test_a_stored_snapshot_is_decided_on_as_before(path: Path) -> None:
         assert decisions(snapshot, policy) == wanted
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(history=histories(), policy=st.sampled_from(sorted(POLICIES)))
 def test_what_is_read_back_is_decided_on_alike(
     tmp_path_factory: pytest.TempPathFactory, history: History, policy: str

@@ -153,9 +153,6 @@ class Trainer(transformers.Trainer):
         self.control = handler.on_pre_optimizer_step(self.args, self.state, self.control)
         self.optimizer.step()
         overflow = self.accelerator.optimizer_step_was_skipped
-        if overflow:
-            self.session.skip()  # the step counts, as in transformers
-            self.optimizer.optimizer.step()
         self.control = handler.on_optimizer_step(self.args, self.state, self.control)
         rate = self._get_learning_rate()
         if not overflow and not isinstance(self.lr_scheduler, BY_METRIC):  # after an evaluation

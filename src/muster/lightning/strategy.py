@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+from lightning.fabric.plugins.precision.amp import _optimizer_handles_unscaling
 from lightning.pytorch.loops.optimization.automatic import ClosureResult
+from lightning.pytorch.plugins.precision import Precision
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.trainer.call import _call_strategy_hook
 from lightning.pytorch.utilities.rank_zero import rank_zero_only
@@ -82,6 +84,8 @@ class MusterStrategy(SingleDeviceStrategy):
         self.session.wrap(self.lightning_module, self.optimizers, schedules, allow_unused=True)
         self._progress = LoopProgress(trainer)
         self.session.keep(lightning=self._progress)
+        if self._scaler is not None:
+            self.session.keep(scaler=self._scaler)
         self.session.clips = bool(trainer.gradient_clip_val)
         if self._checkpoint is not None:
             self.session.checkpoint(self._checkpoint, every=self._every)
@@ -133,31 +137,53 @@ class MusterStrategy(SingleDeviceStrategy):
 
     def backward(self, closure_loss: Tensor, optimizer: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Differentiate the mean loss of this worker's samples, and sum over all workers."""
+        module = self.lightning_module
+        Precision.pre_backward(self.precision_plugin, closure_loss, module)  # its hooks; we scale
+        self._differentiate(closure_loss)
+        return self.precision_plugin.post_backward(closure_loss, module)
+
+    def _differentiate(self, closure_loss: Tensor) -> None:
         assert self._loader is not None
         ctx, part = self.session, self._loader.part
         if not ctx.share and len(self._calls) == 1:
             ctx.backward(None)
         if not part.rows:
-            return closure_loss
+            return
         items = items_of(self._batch, shifts=False) if self._weight is None else self._weight
         # Lightning has divided the loss by the batches of a step, and adds them up.
         batches = ctx.total / part.of if items == part.rows else self._batches_of_step()
-        ctx.backward(spread(closure_loss * items * batches, self._batch), weight=items)
-        return closure_loss
+        losses = spread(closure_loss * items * batches, self._batch)
+        ctx.backward(losses, weight=items, scaler=self._scaler)
 
     def optimizer_step(
         self, optimizer: Any, closure: Callable[[], Any], model: Any = None, **kwargs: Any
     ) -> Any:
         """Run a step, and again if a member was lost in it: Lightning sees it once."""
-        module = model or self.lightning_module
         while True:
-            result = self.precision_plugin._wrap_closure(module, optimizer, closure)
-            optimizer.step(**kwargs)
+            result = closure()
+            self._update(optimizer, **kwargs)
             if self.session.applied:
                 self._calls = []
                 rank_zero_only.rank = self.global_rank
                 return result
             self._redo(optimizer)
+
+    @property
+    def _scaler(self) -> Any:
+        """The GradScaler of "16-mixed"; else None."""
+        return getattr(self.precision_plugin, "scaler", None)
+
+    def _update(self, optimizer: Any, **kwargs: Any) -> None:
+        """Clip and update, as the precision's own plugin does."""
+        scaler = self._scaler
+        if scaler is not None and not _optimizer_handles_unscaling(optimizer):
+            scaler.unscale_(optimizer)
+        self.precision_plugin._after_closure(self.lightning_module, optimizer)
+        if scaler is None:
+            optimizer.step(**kwargs)
+        else:
+            scaler.step(optimizer, **kwargs)  # not if the gradients of any worker have overflowed
+            scaler.update()
 
     def _redo(self, optimizer: Any) -> None:
         """Begin a step again, with this worker's new share: all but its last batch."""
@@ -181,9 +207,7 @@ class MusterStrategy(SingleDeviceStrategy):
 
     def _follow(self, trainer: Any) -> None:
         """Apply the others' update as a joiner, with their clipping and schedules."""
-        optimizer = self.optimizers[0]
-        self.precision_plugin._after_closure(self.lightning_module, optimizer)
-        optimizer.step()
+        self._update(self.optimizers[0])
         for config in self.lr_scheduler_configs:
             if config.interval == "step" and not config.reduce_on_plateau:
                 config.scheduler.step()
@@ -198,14 +222,13 @@ class MusterStrategy(SingleDeviceStrategy):
     def _check(self, trainer: Any) -> None:
         if not self.lightning_module.automatic_optimization:
             raise BadTrainingError(
-                "manual optimisation is not supported here: write a loop of your own with muster.init()"
+                "manual optimisation is not supported here, nor are several optimisers, which need it: "
+                "write a loop of your own with muster.init(), which takes several"
             )
-        if len(self.optimizers) != 1:
-            raise BadTrainingError("one optimiser is supported here: muster.init() takes several")
-        if str(trainer.precision).startswith("16"):
+        if str(trainer.precision).startswith("16-true"):
             raise BadTrainingError(
-                'precision="16-mixed" scales losses by a factor that workers do not share: use '
-                '"bf16-mixed"'
+                'precision="16-true" sums gradients in 16 bits, so that the result would depend on the '
+                'number of workers: use "16-mixed" or "bf16-mixed"'
             )
 
 

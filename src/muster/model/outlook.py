@@ -60,3 +60,8 @@ class Outlook:
     """s without progress when it is resized live, as measured; None: its `pause`."""
     start: float | None = None
     """s without progress when it is started, again or for the first time; None: its `pause`."""
+    slowed: float = 1.0
+    """The factor by which neighbours make its steps longer unless it has whole nodes: those it has, or
+    such as jobs have on average."""
+    untried: tuple[str, ...] = ()
+    """Device types on which no job like it was measured: its speed there is that of others."""

@@ -21,10 +21,12 @@ class Code(StrEnum):
     SHRUNK_ASKED = "resized.asked"
     RESIZED_POLICY = "resized.policy"
     RESIZED_DRAINED = "resized.drained"
+    RESIZED_LINKS = "resized.links"
     MIGRATED = "migrated.makes_room"
     MIGRATED_POLICY = "migrated.policy"
     MIGRATED_DRAINED = "migrated.drained"
     MIGRATED_APART = "migrated.apart"
+    MIGRATED_LINKS = "migrated.links"
     PREEMPTED = "preempted.reclaimed"
     PREEMPTED_POLICY = "preempted.policy"
     PREEMPTED_DRAINED = "preempted.drained"
@@ -62,10 +64,12 @@ SENTENCES: dict[Code, str] = {
     Code.SHRUNK_ASKED: "the user asked for fewer tasks than it has",
     Code.RESIZED_POLICY: "the policy's share for it changed by more than a resize costs",
     Code.RESIZED_DRAINED: "moved live off a draining node",
+    Code.RESIZED_LINKS: "moved live off a node whose link is slow",
     Code.MIGRATED: "moved to make room for a gang that did not fit its locality contract",
     Code.MIGRATED_POLICY: "the policy wants it on another device type",
     Code.MIGRATED_DRAINED: "moved to other devices: its node is draining and must be empty soon",
     Code.MIGRATED_APART: "moved away from neighbours: they slowed each other down",
+    Code.MIGRATED_LINKS: "moved off a node whose link is slow: that saves more than the move costs",
     Code.PREEMPTED: "borrowed devices reclaimed by the owning pool",
     Code.PREEMPTED_POLICY: "the policy gives its devices to other jobs",
     Code.PREEMPTED_DRAINED: "its node is draining and must be empty soon, and nothing else is free",

@@ -8,6 +8,7 @@ history    measurements of links, neighbours and steps           `history`
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import exp, hypot, log
 
 from muster.model.cluster import Cluster
@@ -72,7 +73,7 @@ class Route:
     """The factor within which the least known link is right."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Timing:
     """A step: its s, and the parts that it follows from."""
 
@@ -87,8 +88,9 @@ class Timing:
         """The stages of its synchronisation."""
         return self.route.trips
 
+    @cached_property
     def interval(self) -> tuple[float, float]:
-        """Return the s that follow from the uncertainty of computing and links."""
+        """The s that follow from the uncertainty of computing and links; most questions need none."""
         mean, compute, links = self.seconds, self.compute, self.route.spread
         fewer = mean - self._with(compute.low, 1.0), mean - self._with(compute.mean, 1 / links)
         more = self._with(compute.high, 1.0) - mean, self._with(compute.mean, links) - mean
@@ -353,7 +355,7 @@ def _moved(route: Route, travelling: Pieces) -> float:
 def _corrected(timing: Timing, correction: Correction) -> Estimate:
     """Correct a step by measured ones, whose spread also bounds the uncertainty of its parts."""
     mean = timing.seconds * correction.factor
-    least, most = timing.interval()
+    least, most = timing.interval
     low = max(log(timing.seconds / least) if least > 0 else log(2), 0.0)
     high = max(log(most / timing.seconds), 0.0)
     own = log(correction.spread)

@@ -64,13 +64,13 @@ def around_slow(strategy: Strategy, uplinks: Uplinks) -> Strategy:
         for _ in range(TRIED):
             if best is None or len(best.nodes()) == 1:
                 return best
-            slowest = _slowest(board.cluster, best, uplinks)
+            slowest = slowest_link(board.cluster, best, uplinks)
             slow = uplinks.below(slowest)
             if not best.nodes() & set(slow):
                 return best
             with board.hidden(slow):
                 other = strategy(board, request)
-            if other is None or _slowest(board.cluster, other, uplinks) <= slowest:
+            if other is None or slowest_link(board.cluster, other, uplinks) <= slowest:
                 return best
             best = other
         return best
@@ -86,7 +86,7 @@ def without_slow(board: Board, uplinks: Uplinks, held: Placement) -> Iterator[No
         yield
 
 
-def _slowest(cluster: Cluster, placement: Placement, uplinks: Uplinks) -> float:
+def slowest_link(cluster: Cluster, placement: Placement, uplinks: Uplinks) -> float:
     """Return the bytes/s of the slowest link that a placement uses; inf inside one node."""
     nodes = set(placement.nodes())
     if len(nodes) == 1:

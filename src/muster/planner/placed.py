@@ -33,19 +33,35 @@ class SyncWay:
 
 
 def price_of(
-    predictor: Predictor, profile: ModelProfile, plan: ChosenPlan, placement: Placement
+    predictor: Predictor,
+    profile: ModelProfile,
+    plan: ChosenPlan,
+    batch: int | None,
+    placement: Placement,
 ) -> float | None:
     """Return the s of a step under a plan in force, from the models alone; None if unknown."""
-    placement = numbered(placement)
-    if plan.sync is not Sync.DEDICATED:
-        workers = (slot for slot in placement.slots if slot.role is Role.WORKER)
-        placement = Placement(tuple(workers))
-    counts = Counter((slot.role, slot.need) for slot in placement.slots)
-    parts = tuple(Part(role, count, need) for (role, need), count in counts.items())
-    given = Plan(parts, plan.sync, plan.batch, plan.owners)
+    given, placement = in_force(plan, batch, placement)
     site = site_of(predictor.cluster, placement)
     seconds = predictor.step_of_shape(profile, given, site.shape)
     return None if isinstance(seconds, Unknown) else seconds
+
+
+def in_force(plan: ChosenPlan, batch: int | None, placement: Placement) -> tuple[Plan, Placement]:
+    """Return a chosen plan in full, and the tasks that take part in it."""
+    placement = numbered(placement)
+    workers = tuple(slot for slot in placement.slots if slot.role is Role.WORKER)
+    if plan.sync is not Sync.DEDICATED:
+        placement = Placement(workers)
+    counts = Counter((slot.role, slot.need) for slot in placement.slots)
+    parts = tuple(Part(role, count, need) for (role, need), count in counts.items())
+    samples = plan.batch or (_even(batch, len(workers)) if batch else ())
+    return Plan(parts, plan.sync, samples, plan.owners), placement
+
+
+def _even(batch: int, workers: int) -> tuple[int, ...]:
+    """Return equal parts of a batch: a chosen plan names unequal ones only."""
+    each, more = divmod(batch, workers)
+    return tuple(each + (i < more) for i in range(workers))
 
 
 def ways(

@@ -12,7 +12,7 @@ from muster.model.view import JobState, View
 from muster.policy.base import Allocation, exactly
 from muster.policy.deal import Offer
 from muster.policy.prices import Array, gains, sizes, upto
-from muster.policy.room import holds, type_held
+from muster.policy.room import holds, most_on_node, type_held
 from muster.policy.uncertainty import counts_as, firmness
 from muster.policy.unknown import Prospect, outlook_of
 
@@ -65,6 +65,8 @@ class Trial:
     failed: int = 0
     """Trials in a row that did not help."""
     open: bool = False
+    device_type: str = ""
+    """Where; empty: the type that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class BidMemory:
     """What the policy keeps between calls."""
 
     capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
-    curves: Mapping[int, tuple[Speed, Roles, Curves]] = field(
+    curves: Mapping[int, tuple[Speed, float, Roles, Curves]] = field(
         default_factory=dict, compare=False, metadata={"cache": True}
     )
     """A cache for jobs of unchanged speed and request."""
@@ -82,10 +84,12 @@ class BidMemory:
     turns: Mapping[int, bool] = field(default_factory=dict)
     """Whether the last change of a job gave it more, or took some though nobody waited for them."""
 
-    def recall(self, job: Job, speed: Speed) -> Curves | None:
+    def recall(self, job: Job, outlook: Outlook) -> Curves | None:
         """Return the job's curves, if its speed and request are unchanged."""
         seen = self.curves.get(job.number)
-        return seen[2] if seen is not None and seen[0] is speed and seen[1] == job.roles else None
+        if seen is None or seen[0] is not outlook.speed:
+            return None
+        return seen[3] if seen[1:3] == (outlook.slowed, job.roles) else None
 
 
 def curves_of(prospect: Prospect, types: Iterable[str], capacity: Mapping[str, int]) -> Curves:
@@ -168,7 +172,7 @@ class Bid:
     def remember(self, known: Iterable[Measured], since: float, now: float) -> tuple[Measured, ...]:
         """Add the current measurement to those since some moment."""
         found = {(each[0], each[1]): each for each in known if each[3] >= since}
-        if self._here is not None and self.type_held is not None and self._settled(now):
+        if self._here is not None and self.type_held is not None and self.settled(now):
             found[self.type_held, self.held] = (self.type_held, self.held, self._here, now)
         self._measured = tuple(found.values())
         return self._measured
@@ -185,21 +189,30 @@ class Bid:
         lasts = np.minimum(self.pause + self.left * slowness, horizon)
         worth = self.price * rates * (1.0 - np.minimum(1.0, (self.pause + unpaid) / lasts))
         values: list[float] = worth.tolist()
+        at = 0
+        if held is not None:
+            at = curve.workers.index(held)
+            values[at] = self.price * (float(curve.rates[at]) if self._here is None else self._here)
+        firm = self._firm()
+        values = [value + firm for value in values]
         if held is None:
             return Offer((0, *curve.devices), (0.0, *values))
-        at = curve.workers.index(held)
-        values[at] = self.price * (float(curve.rates[at]) if self._here is None else self._here)
-        # Equal for every count: it decides whether the job runs on, not with how many.
-        rigid = curve.workers[0] / curve.workers[-1]
-        firm = (firmness(self.outlook.spread, rigid) - 1.0) * self.price * float(curve.rates[0])
-        values = [value + firm for value in values]
         first, last = self._within(at, len(values), now, wanted=wanted)
         return Offer((0, *curve.devices[first:last]), (0.0, *values[first:last]))
+
+    def _firm(self) -> float:
+        """Return what running on is worth beyond its work, equal for every count and type: it decides
+        whether the job runs on, not with what."""
+        curve = self.curves.get(self.type_held or "")
+        if curve is None:
+            return 0.0
+        rigid = curve.workers[0] / curve.workers[-1]
+        return (firmness(self.outlook.spread, rigid) - 1.0) * self.price * float(curve.rates[0])
 
     def _within(self, at: int, end: int, now: float, *, wanted: bool) -> tuple[int, int]:
         """Return the range of what it may be given: a change is not undone before it can have paid
         off, nor by beliefs alone before it was measured."""
-        paid, stands = self._settled(now), not self._settled(now - STANDS)
+        paid, stands = self.settled(now), not self.settled(now - STANDS)
         grows = paid and not (stands and self.turn is False)
         shrinks = paid and not (stands and self.turn)
         makes_way = wanted and (paid or not self.job.restarts)
@@ -225,7 +238,7 @@ class Bid:
             rates[at] = max(NOTHING, min(rates[at], rate))
         return rates, np.divide(1.0, rates, out=np.full(len(rates), np.inf), where=rates > NOTHING)
 
-    def _settled(self, now: float) -> bool:
+    def settled(self, now: float) -> bool:
         """Whether the pause of its last change is over."""
         since = self.state.since
         return since is None or now > since + self.paused
@@ -249,8 +262,7 @@ def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
     """Whether the job is on more nodes than its devices need."""
     if state.placement is None or device_type is None:
         return False
-    kinds = view.cluster.configurations.values()
-    on_node = max((kind.devices for kind in kinds if kind.device_type == device_type), default=1)
+    on_node = most_on_node(view, device_type)
     nodes = {slot.node for slot in state.placement.slots if slot.bits}
     return len(nodes) * on_node >= state.placement.devices + on_node
 
@@ -258,7 +270,7 @@ def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
 def bid_on(view: View, state: JobState, types: Iterable[str], now: float, memory: BidMemory) -> Bid:
     """Return the job's bid, with cached curves if its speed is the same."""
     outlook = outlook_of(view, state, now)
-    curves = memory.recall(state.job, outlook.speed)
+    curves = memory.recall(state.job, outlook)
     if curves is None:
         curves = curves_of(Prospect(view, state, now), types, memory.capacity)
     return Bid(view, state, outlook, curves)

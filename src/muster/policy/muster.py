@@ -12,9 +12,8 @@ Rule. In each pool separately, within its entitlement:
    job spread over more nodes than it needs counts there with the speed measured, `here`, and for
    `horizon` s after leaving as if it would be spread again. No change is undone before its pause ends,
    nor, while nobody waits, before it could be measured (`STANDS`).
-3. Devices are dealt for the largest total worth (see `deal`). With several types, a job is dealt the
-   one on which it was priced, or, if it runs, the one it has unless the other is worth more beyond what
-   the devices are worth to others (`Market.margin`).
+3. Devices are dealt for the largest total worth (see `deal`). With several types, each job is dealt
+   the one where it adds most beyond what it takes from others (see `type_choice`).
 4. No job starves. A job's fair share is its part, by weight, of the pool's devices. A waiting job gets
    its gang regardless of prices once 1/`guarantee` of its fair share since submission, less what it has
    had, would have run its gang for `horizon`; it then keeps it as long. So with equal weights a job
@@ -34,11 +33,12 @@ from math import inf
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.bids import Bid, BidMemory, Trial, bid_on
+from muster.policy.bids import STANDS, Bid, BidMemory, Trial, bid_on
 from muster.policy.deal import Offer, deal
-from muster.policy.prices import Market, upto
+from muster.policy.prices import Market
 from muster.policy.room import Room
 from muster.policy.trials import Trials
+from muster.policy.type_choice import choose_types
 from muster.policy.uncertainty import FIRMEST
 
 
@@ -81,7 +81,7 @@ class Muster:
             trials |= deal_out.trials
             turns |= deal_out.turns
         curves = {
-            bid.number: (bid.outlook.speed, bid.job.roles, bid.curves)
+            bid.number: (bid.outlook.speed, bid.outlook.slowed, bid.job.roles, bid.curves)
             for bids in pools.values()
             for bid in bids
         }
@@ -126,9 +126,8 @@ class _Deal:
         overdue = self._overdue()
         bonus = 4.0 * FIRMEST * sum(bid.weight for bid in self._bids)
         """Above any possible sum of worths."""
-        for bid in self._open:
-            if self._stays(bid):
-                bid.type = bid.type_held or ""
+        if len(self._free) > 1:
+            self._choose_types()
         for each in self._free:
             wants = [bid for bid in self._open if bid.type == each]
             self._deal(each, wants, overdue, bonus)
@@ -152,22 +151,20 @@ class _Deal:
     def _ends_last(self, bid: Bid) -> tuple[float, float, int]:
         return (-bid.time(self._all), -bid.state.submitted, bid.number)
 
-    def _stays(self, bid: Bid) -> bool:
-        """Whether it is better off with its current type than with the one it was priced on."""
-        held = bid.type_held
-        if held is None or held == bid.type or held not in bid.curves:
-            return False
-        return bid.type not in bid.curves or self._merit(bid, held) >= self._merit(bid, bid.type)
+    def _choose_types(self) -> None:
+        """Set the type that each job is dealt."""
+        devices = {each: max(0, count) for each, count in self._free.items()}
+        offers = [self._offers(bid) for bid in self._open]
+        held = [bid.type_held or bid.type for bid in self._open]
+        for bid, each in zip(self._open, choose_types(offers, devices, held), strict=True):
+            bid.type = each
 
-    def _merit(self, bid: Bid, device_type: str) -> float:
-        offer = self._offer(bid, device_type)
-        margin = self._market.margin(device_type)
-        within = upto(offer.counts, self._free.get(device_type, 0))
-        return (
-            max(offer.values[i] - margin * offer.counts[i] for i in range(1, within))
-            if within > 1
-            else -inf
-        )
+    def _offers(self, bid: Bid) -> dict[str, Offer]:
+        """Return what each type is worth to it; a change just made is not undone."""
+        held = bid.type_held
+        if held is not None and held in bid.curves and not bid.settled(self._now - STANDS):
+            return {held: self._offer(bid, held)}
+        return {each: self._offer(bid, each) for each in bid.curves}
 
     def _offer(self, bid: Bid, device_type: str) -> Offer:
         return bid.offer(device_type, self._rule.horizon, self._now, wanted=self._wanted)

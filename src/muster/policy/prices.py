@@ -90,11 +90,6 @@ class Market:
         self._put(best, price * ladders[best])
         return price, best
 
-    def margin(self, device_type: str) -> float:
-        """Return the cost of one device less of the type."""
-        gained = self._gains[device_type]
-        return float(gained[-1]) if len(gained) else inf
-
     def _put(self, device_type: str, more: Array) -> None:
         old = self._gains[device_type]
         merged = np.concatenate((old, more))

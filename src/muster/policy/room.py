@@ -223,6 +223,12 @@ def type_held(view: View, state: JobState) -> str | None:
     return max(held, key=lambda each: held[each]) if held else None
 
 
+def most_on_node(view: View, device_type: str) -> int:
+    """Return the most devices of a type that a node has."""
+    kinds = view.cluster.configurations.values()
+    return max((kind.devices for kind in kinds if kind.device_type == device_type), default=1)
+
+
 def _by_type(view: View, placement: Placement) -> Counter[str]:
     found: Counter[str] = Counter()
     cluster = view.cluster

@@ -11,6 +11,10 @@ nobody waits:
 3. if they let it keep them, it may be lent more at once; if not, the next trial comes after `horizon`,
    then after twice as long, and so on. Each costs two pauses; between two there are 100 pauses or more.
 
+Likewise a job is lent as many workers as it has on a type where no job of its application was measured:
+data sheets and other applications say how fast it should be there, and only a trial how fast it is. One
+that must restart to move is tried, too, if it has long enough left.
+
 Whoever else wants the devices gets them: a trial ends when a job waits.
 """
 
@@ -53,9 +57,10 @@ class Trials:
         if idle and not any(trial.open for trial in found.values()):
             ready = [bid for bid in bids if self._may(bid) and self._due(bid, found) <= self.now]
             for bid in sorted(ready, key=lambda bid: (_failed(found, bid), bid.number)):
-                if (goal := self._goal(bid)) is not None:
-                    found[bid.number] = Trial(goal, self.now, _failed(found, bid), open=True)
-                    self._lend(bid, goal)
+                if (goal := self._elsewhere(bid) or self._more(bid)) is not None:
+                    where, workers = goal
+                    found[bid.number] = Trial(workers, self.now, _failed(found, bid), True, where)
+                    self._lend(bid, where, workers)
                     break
         again = min((self._again(bid, found) for bid in bids if idle), default=inf)
         return found, again
@@ -63,18 +68,21 @@ class Trials:
     def _goes_on(self, bid: Bid, trial: Trial) -> Trial | None:
         """Return the trial after this moment; None: it ended without an answer."""
         over = self.now >= trial.since + self.horizon
-        if bid.held == trial.workers and (over or (bid.measured and self.now >= self._enough(bid))):
-            failed = 0 if bid.workers >= trial.workers else trial.failed + 1
-            return Trial(trial.workers, self.now, failed)
-        if over or bid.type != bid.type_held:
+        there = bid.type_held == trial.device_type and bid.held == trial.workers
+        if there and (over or (bid.measured and self.now >= self._enough(bid))):
+            kept = bid.type == trial.device_type and bid.workers >= trial.workers
+            return Trial(trial.workers, self.now, 0 if kept else trial.failed + 1)
+        if over or not (there or bid.type == bid.type_held):
             return Trial(trial.workers, self.now, trial.failed + 1)
-        if bid.workers < trial.workers <= bid.workers + self.room.most(bid.job, bid.type):
-            self._lend(bid, trial.workers)
+        had = bid.workers if bid.type == trial.device_type else 0
+        if had < trial.workers <= had + self.room.most(bid.job, trial.device_type):
+            self._lend(bid, trial.device_type, trial.workers)
         return trial
 
-    def _lend(self, bid: Bid, workers: int) -> None:
-        self.room.take(bid.job, bid.type, workers - bid.workers)
-        bid.workers = workers
+    def _lend(self, bid: Bid, device_type: str, workers: int) -> None:
+        self.room.take(bid.job, bid.type, -bid.workers)
+        self.room.take(bid.job, device_type, workers)
+        bid.type, bid.workers = device_type, workers
 
     def _may(self, bid: Bid) -> bool:
         """Whether a trial would tell something, at little cost."""
@@ -89,11 +97,23 @@ class Trials:
             return self._enough(bid)
         return trial.since + max(self.horizon, RARE * bid.pause) * 2.0 ** (trial.failed - 1)
 
-    def _goal(self, bid: Bid) -> int | None:
-        """Return the most workers to lend it: twice what it has, if there is room."""
+    def _elsewhere(self, bid: Bid) -> tuple[str, int] | None:
+        """Return the type to try it on, the one believed fastest, and as many workers as it has."""
+        untried = (each for each in bid.outlook.untried if each in bid.curves)
+        found = [
+            (float(bid.curves[each].rates[bid.curves[each].workers.index(bid.held)]), each)
+            for each in untried
+            if bid.held in bid.curves[each].workers and self.room.most(bid.job, each) >= bid.held
+        ]
+        return (max(found)[1], bid.held) if found else None
+
+    def _more(self, bid: Bid) -> tuple[str, int] | None:
+        """Return its type and the most workers to lend it: twice what it has, if there is room."""
+        if not _could_grow(bid):
+            return None
         most = min(2 * bid.held, bid.held + self.room.most(bid.job, bid.type))
         within = [count for count in bid.curves[bid.type].workers if bid.held < count <= most]
-        return within[-1] if within else None
+        return (bid.type, within[-1]) if within else None
 
     def _enough(self, bid: Bid) -> float:
         """Return when it has been long enough where it is to be judged."""
@@ -113,11 +133,15 @@ class Trials:
 
 
 def _could(bid: Bid) -> bool:
-    """Whether it can be resized live, keeps or starts with what it was dealt, and could use more."""
-    if bid.job.restarts or bid.workers >= bid.job.workers.most or bid.outlook.spread <= 0.0:
-        return False
+    """Whether it keeps or starts with what it was dealt, and could use more or something else."""
     keeps = bid.held == bid.workers and bid.type == bid.type_held
-    return bid.workers > 0 and (keeps or not bid.held)
+    may = bid.workers > 0 and bid.outlook.spread > 0.0 and (keeps or not bid.held)
+    return may and (_could_grow(bid) or any(each in bid.curves for each in bid.outlook.untried))
+
+
+def _could_grow(bid: Bid) -> bool:
+    """Whether it could use more workers without a restart."""
+    return not bid.job.restarts and bid.workers < bid.job.workers.most
 
 
 def _failed(found: Mapping[int, Trial], bid: Bid) -> int:

@@ -20,7 +20,7 @@ from muster.model.outlook import Outlook
 from muster.model.view import JobState, View
 from muster.planner.counts import plan_for
 from muster.policy.base import Allocation, exactly
-from muster.policy.room import Room, type_held
+from muster.policy.room import Room, most_on_node, type_held
 
 DEVICE_HOUR = 3600.0
 """Least device-seconds a job is assumed to have left."""
@@ -85,6 +85,7 @@ class Prospect:
         workers = state.job.workers
         self._view = view
         self._speed = outlook.speed
+        self._slowed = outlook.slowed
         self._rates: dict[tuple[str, int], float] = {}
         self.state = state
         self.job = state.job
@@ -100,13 +101,17 @@ class Prospect:
         key = (device_type, workers)
         known = self._rates.get(key)
         if known is None:
-            known = self._speed.rate(device_type, workers, self._servers(workers))
+            known = self.rate_with(device_type, workers, self._servers(workers))
             self._rates[key] = known
         return known
 
     def rate_with(self, device_type: str, workers: int, servers: int = 0) -> float:
-        """Return the work per s with these workers and servers."""
-        return self._speed.rate(device_type, workers, servers)
+        """Return the work per s with these workers and servers, beside neighbours unless they have
+        whole nodes."""
+        rate = self._speed.rate(device_type, workers, servers)
+        if self._slowed == 1.0 or not workers * self.each % most_on_node(self._view, device_type):
+            return rate
+        return rate / self._slowed
 
     def time(self, device_type: str, workers: int) -> float:
         """Return the s left with these workers; inf if it cannot run so."""

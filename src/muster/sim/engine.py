@@ -34,6 +34,7 @@ from muster.model.event import (
 from muster.model.outlook import Outlook
 from muster.model.pool import PoolTree
 from muster.model.view import View
+from muster.perf.history.crowding import among_neighbours
 from muster.perf.learnt.learner import StepReport
 from muster.policy.base import Policy
 from muster.sim.admission import Admission
@@ -279,7 +280,8 @@ class Engine:
             self.view = replace(self.view, uplinks=uplinks)
         if not self.setting.policy.informed:
             return self.view
-        return replace(self.view, outlooks={job: self._outlook(job, now) for job in self.view.jobs})
+        outlooks = {job: self._outlook(job, now) for job in self.view.jobs}
+        return replace(self.view, outlooks=among_neighbours(outlooks, self.meetings.all_slowed()))
 
     def _outlook(self, job: int, now: float) -> Outlook:
         life = self.executor.lives[job]

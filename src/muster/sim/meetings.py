@@ -35,6 +35,12 @@ class Meetings:
         """Return the factor by which neighbours are known to slow a job."""
         return 1.0 + self._encounters.shown(_kind(life), self._rival(life))
 
+    def all_slowed(self) -> dict[int, float]:
+        """Return the same of every job; empty while nothing is beyond doubt."""
+        known = self._encounters.slowdowns({}).proven
+        lives = self._executor.lives.items() if known else ()
+        return {number: self.slowed(life) for number, life in lives if life.crew is not None}
+
     def slowdowns(self, view: View) -> Slowdowns:
         """Return what is believed about neighbours."""
         kinds = {n: s.job.application for n, s in view.jobs.items() if s.job.application is not None}

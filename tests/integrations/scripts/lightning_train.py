@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 import lightning
 import torchmetrics
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.plugins import MixedPrecision
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
@@ -24,11 +26,28 @@ calls: list[int] = []
 """Numbers of the batches that this process has trained on, also in steps that were lost."""
 
 
+OVERFLOWS = 2.0
+"""A first feature beyond which a sample overflows, if losses are scaled."""
+
+
+class Scaled(MixedPrecision):
+    """Precision "16-mixed" that scales losses and computes in 32 bits: a CPU rounds 16 otherwise."""
+
+    def __init__(self) -> None:
+        scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=3)
+        super().__init__("16-mixed", "cpu", scaler)
+
+    def forward_context(self) -> Any:
+        return nullcontext()
+
+
 class Net(lightning.LightningModule):
     """A small network whose rate changes with every step."""
 
-    def __init__(self) -> None:
+    def __init__(self, scaled: bool = False) -> None:
         super().__init__()
+        self._overflows = OVERFLOWS if scaled else float("inf")
+        self.hooks = {"before": 0, "after": 0}
         self.net = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 3))
         self.seen = torchmetrics.SumMetric()
 
@@ -37,7 +56,14 @@ class Net(lightning.LightningModule):
         self.seen.update(1)
         self.log("steps", 1.0, on_step=False, on_epoch=True, reduce_fx="sum")
         self.log("seen", self.seen, on_step=False, on_epoch=True)
-        return cross_entropy(self.net(batch[0]), batch[1])
+        over = (batch[0][:, 0] > self._overflows).any()
+        return cross_entropy(self.net(batch[0]), batch[1]) * (float("inf") if over else 1.0)
+
+    def on_before_backward(self, loss: Tensor) -> None:
+        self.hooks["before"] += 1
+
+    def on_after_backward(self) -> None:
+        self.hooks["after"] += 1
 
     def validation_step(self, batch: list[Tensor], number: int) -> None:
         self.log("val_loss", cross_entropy(self.net(batch[0]), batch[1]))
@@ -86,12 +112,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--scaled", action="store_true", help="as with 16-mixed; some steps overflow")
     options = parser.parse_args()
     torch.manual_seed(3)
     x = torch.randn(COUNT, 6)
     data = TensorDataset(x, x[:, :3].argmax(1))
-    model = Net()
-    given: dict[str, Any] = {}
+    model = Net(options.scaled)
+    precision = Scaled()
+    given: dict[str, Any] = {"plugins": [precision]} if options.scaled else {}
     if not options.plain:
         from muster.lightning import MusterStrategy
 
@@ -115,6 +143,7 @@ def main() -> None:
     if trainer.is_global_zero:
         torch.save(model.state_dict(), options.out)
         told = {**watch.state_dict(), "pid": os.getpid(), "calls": len(calls)}
+        told |= {"hooks": model.hooks, "scale": precision.scaler.get_scale()}
         Path(options.out).with_suffix(".json").write_text(json.dumps(told))
 
 

@@ -7,6 +7,7 @@ wait, as a step that fills a memory bus does, and by as much on a busy machine a
 import argparse
 import fcntl
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +17,17 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
 import muster
+from tests.live.scripts.uncompiled import leave_compiler_out
 
 SAMPLES, INPUTS = 4, 2
 
 
 def main() -> None:
     """Train until the file `go` is there."""
+    leave_compiler_out()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--buses", type=Path, help="folder of what nodes share; none: needs nothing")
     parser.add_argument("--pace", type=float, default=0.05, help="seconds of a step")

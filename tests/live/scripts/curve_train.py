@@ -5,6 +5,7 @@ Before the first step of the epochs named by --gates it waits for the file `go-E
 
 import argparse
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -12,11 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
 import muster
+from tests.live.scripts.uncompiled import leave_compiler_out
 
 
 def main() -> None:
     """Train to the end."""
+    leave_compiler_out()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("losses", type=Path)
     parser.add_argument("--gates", type=int, nargs="*", default=[])

@@ -69,6 +69,7 @@ def plain(steps: int, kind: str = "AdamW", means: dict[int, float] | None = None
 
     `means`: takes the mean loss over the data after each step.
     """
+    torch.set_num_threads(1)  # such small tensors are slow on two, and ten times so on a busy machine
     model, optimizer, schedule, data = make(kind)
     order, position = Order(COUNT, BATCH, seed=0), Position()
     while position.step < steps:
@@ -106,6 +107,14 @@ def die_before_voting(step: int, saved: Path) -> None:
     Ring.put = dying  # type: ignore[method-assign, assignment]
 
 
+def dying(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """The losses; worker-1 dies of them."""
+    found = losses(model, x, y)
+    if os.environ.get("MUSTER_TASK") == "worker-1":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+
 def lose_ballots(step: int) -> None:
     """Let one step's ballots fail here, once all have summed them: the others count the step."""
     finish, calls = Ring.finish, iter(range(1, 1_000_000))
@@ -119,8 +128,16 @@ def lose_ballots(step: int) -> None:
     Ring.finish = failing  # type: ignore[method-assign, assignment]
 
 
-def main() -> None:
-    """Train as told; the whole model is written at the end, what each worker keeps at each step."""
+def note_mean(ctx: Any, data: TensorDataset, path: str) -> None:
+    """Write the mean loss after a step that counts, with its number and the workers."""
+    mean = ctx.evaluate(data, batch=4, metric=losses)
+    if ctx.applied:
+        with Path(path).open("a") as file:
+            print(json.dumps([ctx.step + 1, mean, ctx.workers]), file=file)
+
+
+def told() -> argparse.Namespace:
+    """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out")
     parser.add_argument("--release")
@@ -136,7 +153,13 @@ def main() -> None:
     parser.add_argument("--wrong-clip", action="store_true")
     parser.add_argument("--unsure", type=int, help="a step whose ballots worker-1 does not get")
     parser.add_argument("--dies", type=int, help="a step in which worker-1 dies before its ballot")
-    options = parser.parse_args()
+    parser.add_argument("--dies-after", action="store_true", help="worker-1, evaluating at the end")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train as told; the whole model is written at the end, what each worker keeps at each step."""
+    options = told()
     model, optimizer, schedule, data = make(options.kind)
     ctx = muster.init()
     if options.unsure and ctx.settings.task == "worker-1":
@@ -164,9 +187,10 @@ def main() -> None:
         with sizes.open("a") as file:
             print(json.dumps([ctx.workers, kept_bytes(model, optimizer)]), file=file)
         if options.evaluate:
-            mean = ctx.evaluate(data, batch=4, metric=losses)
-            with Path(f"{options.out}.{ctx.settings.task}.means").open("a") as file:
-                print(json.dumps([ctx.step + 1, mean, ctx.workers]), file=file)
+            note_mean(ctx, data, f"{options.out}.{ctx.settings.task}.means")
+    if options.evaluate:
+        mean = ctx.evaluate(data, batch=4, metric=dying if options.dies_after else losses)
+        Path(f"{options.out}.{ctx.settings.task}.mean").write_text(json.dumps(mean))
     if options.whole and ctx.primary:
         torch.save(model.state_dict(), options.out)
 

@@ -15,10 +15,11 @@ from torch.optim.lr_scheduler import (
     SequentialLR,
 )
 from torch.optim.swa_utils import AveragedModel
+from torch.utils.data import TensorDataset
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from tests.runtime.scripts import features
+from tests.runtime.scripts import features, tasks
 from tests.runtime.scripts.features import Made, errors, net, samples
 
 
@@ -112,6 +113,34 @@ def by_hand(top: bool) -> Made:
     return Made([(model, optimizer)], samples(), stepping(model, optimizer, cool))
 
 
+def gan_by_hand() -> Made:
+    """Two models in turns; the loop multiplies their rates, before a sum and before an update."""
+    g, d = net(4, 16, 8), net(8, 16, 1)
+    opt_g = torch.optim.SGD(g.parameters(), lr=0.05, momentum=0.9)
+    opt_d = torch.optim.SGD(d.parameters(), lr=0.05, momentum=0.9)
+
+    def step(ctx: Any, batch: Any) -> None:
+        real, z = batch
+        fake = g(z)
+        opt_d.zero_grad()
+        opt_d.param_groups[0]["lr"] *= 0.99
+        ctx.backward(
+            (d(real) - 1).square().mean(1) + d(fake.detach()).square().mean(1), optimizer=opt_d
+        )
+        opt_d.step()
+        opt_g.zero_grad()
+        ctx.backward((d(fake) - 1).square().mean(1), optimizer=opt_g)
+        opt_g.param_groups[0]["lr"] *= 0.995
+        opt_g.step()
+
+    data = TensorDataset(torch.randn(tasks.COUNT, 8), torch.randn(tasks.COUNT, 4))
+    rates = {
+        "rate_g": lambda: torch.tensor(opt_g.param_groups[0]["lr"]),
+        "rate_d": lambda: torch.tensor(opt_d.param_groups[0]["lr"]),
+    }
+    return Made([(g, opt_g), (d, opt_d)], data, step, told=rates)
+
+
 def plateau() -> Made:
     """A schedule that looks at a number, at the top of the loop."""
     model = net(8, 16, 1)
@@ -138,6 +167,27 @@ def scaler() -> Made:
 
     scale = torch.zeros(())
     return Made([(model, optimizer)], samples(), step, {"scale": scale}, keep={"scaler": scaling})
+
+
+def scaled_average() -> Made:
+    """A scaler that finds overflows, and an average that counts every step, as the docs have it."""
+    model = net(8, 16, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    scaling = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=5)
+    mine = Average(model)
+
+    def step(ctx: Any, batch: Any) -> None:
+        x, y = batch
+        optimizer.zero_grad()
+        each = errors(model(x), y)
+        ctx.backward(torch.where(x[:, 0] > 1.9, each * float("inf"), each), scaler=scaling)
+        scaling.step(optimizer)
+        scaling.update()
+        if ctx.applied:
+            mine.update()
+
+    keep = {"mine": mine, "scaler": scaling}
+    return Made([(model, optimizer)], samples(), step, mine.shadow, keep=keep)
 
 
 class Listed(torch.optim.Optimizer):
@@ -246,8 +296,10 @@ OWN: dict[str, Callable[[], Made]] = {
     "late_schedule": late_schedule,
     "by_hand_before": lambda: by_hand(top=True),
     "by_hand_after": lambda: by_hand(top=False),
+    "gan_by_hand": gan_by_hand,
     "plateau": plateau,
     "scaler": scaler,
+    "scaled_average": scaled_average,
     "listed": listed,
     "counting": counting,
     "frozen": frozen,

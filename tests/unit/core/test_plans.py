@@ -1,6 +1,6 @@
 """How jobs share their work: what the cycle decides for tasks, and when it decides otherwise."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -17,12 +17,14 @@ from muster.model.job import Job, Need, Program, Role, RoleSpec
 from muster.model.outlook import Outlook, Table
 from muster.model.placement import Placement
 from muster.model.plan import ChosenPlan, Sync
+from muster.model.pool import Entitlements
 from muster.model.profile import CapturedShape, LayerType, ModelProfile, Tensor
 from muster.model.reason import Code
 from muster.model.topology import Link
 from muster.model.view import View
 from muster.perf.history.links import LinkHistory
 from muster.perf.predict import Knowledge
+from muster.policy.base import Shares, exactly
 from muster.policy.fifo import Fifo
 from tests.builders import GB, cluster, job, mixed, node_set, placement, running, view
 
@@ -228,6 +230,17 @@ def test_what_was_measured_on_both_ways_decides() -> None:
     assert (plan.sync, plan.step) == (Sync.RING, 4.0)
 
 
+def test_what_was_measured_of_the_owners_in_force_tells_of_better_ones() -> None:
+    """The slow card owns as much as the others, as long as it was believed to be as fast."""
+    even = ChosenPlan(Sync.SHARDED, 1.2, owners=(0.25, 0.25, 0.25, 0.25))
+    seen = known(at_work(one_slow(), even), replace(SHAPE, measured=(("sharded", 5.0),)))
+    plan = replanned(seen)
+    assert plan is not None
+    assert (plan.sync, min(plan.owners)) == (Sync.SHARDED, 0.0)
+    # Its card carries (1 + (4 - 2) / 4) times the gradients with a quarter of them, once with none.
+    assert plan.step == pytest.approx(5.0 / 1.5, rel=0.05)
+
+
 def test_an_error_common_to_all_ways_changes_nothing() -> None:
     """Twice as slow as predicted: so would be the other way."""
     seen = known(at_work(equal(), RING), replace(SHAPE, measured=(("ring", 2.0),)))
@@ -243,9 +256,9 @@ def test_a_quiet_cycle_asks_nothing_again() -> None:
 # --- servers or none ---
 
 
-def with_optional(workers: int, most: int, **fields: Any) -> Job:
+def with_optional(workers: int, servers: int, **fields: Any) -> Job:
     asked = job("a", workers, **fields)
-    return replace(asked, roles=(*asked.roles, RoleSpec(Role.SERVER, SERVER, 0, 0, most)))
+    return replace(asked, roles=(*asked.roles, RoleSpec(Role.SERVER, SERVER, 0, 0, servers)))
 
 
 def idle_cpus(nodes: int) -> Cluster:
@@ -299,3 +312,46 @@ def test_servers_whose_cards_turn_out_slow_are_let_go() -> None:
     assert decision.placement.count(Role.SERVER) == 0
     assert decision.plan is not None
     assert decision.plan.sync is Sync.RING
+
+
+@dataclass(frozen=True, slots=True)
+class Grows:
+    """A policy that steers: one job gets this many workers."""
+
+    workers: int
+    name: str = "grows"
+    informed: bool = False
+
+    def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
+        return Shares(tuple(exactly(job, self.workers) for job in view.jobs), memory, steers=True)
+
+
+def test_a_job_that_a_policy_grows_keeps_the_servers_that_help() -> None:
+    """Placed as a whole it takes three nodes, beside what it has four; its servers stay either way."""
+    two = replace(node_set("a", devices=2, sockets=1, switches=1), nic=Link(FAST, 5e-6))
+    idle = replace(node_set("c", devices=0), nic=Link(4 * FAST, 5e-6))
+    asked = with_optional(4, 2, most=6, program=Program(sync="dedicated"))
+    servers = tuple(
+        replace(slot, role=Role.SERVER, need=SERVER) for slot in placement(("n4", 0), ("n5", 0)).slots
+    )
+    placed = Placement((*spread_over(4).slots, *servers))
+    plan = ChosenPlan(Sync.DEDICATED, 1.0, owners=(0.5, 0.5))
+    seen = known(view(mixed((4, two), (2, idle)), [running(asked, placed, plan=plan)]))
+    decision = only(decided(seen, cycle=Cycle(Grows(6))))
+    assert decision.placement is not None
+    assert len(decision.placement.nodes()) == 3 + len(servers)
+    assert set(servers) <= set(decision.placement.slots)
+
+
+def test_servers_leave_room_for_a_worker_on_each_free_device() -> None:
+    """The node with the fastest card has cores for a worker on its device, and few more."""
+    asked = with_optional(3, 2, same_generation=False)
+    cores = asked.workers.need.millicores + SERVER.millicores // 2
+    tight = replace(one_device("t", 8 * FAST, device_type="V100"), millicores=cores)
+    idle = replace(node_set("c", devices=0), nic=Link(4 * FAST, 5e-6))
+    on = mixed((3, one_device()), (1, tight), (1, idle))
+    decision = only(decided(known(view(on, [replace(asked, device_types=("A100",))]))))
+    assert decision.placement is not None
+    servers = [slot.node for slot in decision.placement.slots if slot.role is Role.SERVER]
+    assert servers[0] == "n4"
+    assert "n3" not in servers

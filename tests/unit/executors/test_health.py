@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.executors.health import read_health, recovered, unhealthy
@@ -58,6 +58,7 @@ json_values = st.recursive(
 FIELDS = list(NodeHealth.__dataclass_fields__)
 
 
+@settings(max_examples=25)
 @given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), json_values, max_size=12))
 def test_whatever_an_agent_says_is_read_within_bounds(said: dict[str, object]) -> None:
     health = read_health(said)

@@ -417,3 +417,12 @@ def test_a_job_is_not_stopped_for_one_that_would_end_later_with_its_start(
     for now in (5.0, 11.0):
         dealt = counts(ask(view, outlooks, now=now))
         assert dealt == ({"first": 0, "second": 8} if stopped else {"first": 8, "second": 0})
+
+
+def test_a_job_beside_a_loud_neighbour_grows_to_a_node_of_its_own() -> None:
+    """It has five of a node's eight devices, and alone three more would hardly make it faster."""
+    level = Table((1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0, 5.1))
+    state = on(job("a", pause=30.0), *each_device("n0", 5))
+    view = builders.view(EIGHT, [state])
+    for slowed, workers in ((1.0, 5), (1.5, 8)):
+        assert counts(ask(view, {"a": Outlook(1e6, level, slowed=slowed)})) == {"a": workers}

@@ -42,13 +42,6 @@ def test_without_contention_everybody_keeps_only_itself_waiting() -> None:
     # Two devices each are all they can use, and there are eight: c = 1 / s(2).
     market = Market({"a": 8})
     assert [market.enter({"a": np.ones(2)})[0] for _ in range(4)] == pytest.approx([1 / 2] * 4)
-    assert market.margin("a") == pytest.approx(1 / 2)
-
-
-def test_spare_devices_have_no_margin() -> None:
-    market = Market({"a": 8})
-    market.enter({"a": np.ones(2)})
-    assert market.margin("a") == 0.0
 
 
 def test_a_weight_is_as_many_jobs() -> None:

@@ -48,6 +48,17 @@ def test_the_second_job_goes_around_what_the_first_has_shown() -> None:
     assert of(result, "second").ended == pytest.approx(1100.0)
 
 
+def test_a_long_job_leaves_a_node_whose_link_turns_out_slow() -> None:
+    """Two nodes with good links are free; where jobs are not moved it stays to the end."""
+    made, work = two_by_two(SLOW), 4000.0
+    alone = Arrival(0.0, job("a", 4), Fixed(work, 4))
+    result = run(made, alone)
+    assert nodes(result, "a") > {"n0"} and of(result, "a").migrations == 1
+    assert (of(result, "a").ended or 0.0) < 1.2 * work
+    stays = run(replace(made, rules=Rules(strategy="pack", migrate=False)), alone)
+    assert of(stays, "a").ended == pytest.approx(work * DRAG)
+
+
 def test_who_does_not_learn_runs_into_it_again() -> None:
     result = one_after_another(two_by_two(SLOW, learns=False))
     assert nodes(result, "second") == {"n0", "n1"}

@@ -144,10 +144,10 @@ def test_elastic_jobs_grow_unless_they_are_rigid_or_limited(tmp_path: Path) -> N
 
 def test_equal_configurations_give_equal_results_to_the_digit(tmp_path: Path) -> None:
     cluster = str(cluster_file(tmp_path, nodes=2, devices=4))
-    failures = Failures(mtbf=50_000.0, repair=3_000.0)
+    failures = Failures(mtbf=20_000.0, repair=3_000.0)
     base = Configuration(
         cluster=cluster,
-        trace="philly-like:jobs=40,capacity=8,elastic=2,load=1.5",
+        trace="philly-like:jobs=12,capacity=8,elastic=2,load=1.5",
         policy="afs",
         failures=failures,
     )

@@ -124,6 +124,7 @@ def test_the_line_of_a_plan() -> None:
         "batch": [256],
         "balance": True,
         "shares": [],
+        "leader": "",
     }
     assert decode(encode(plan)) == plan
 

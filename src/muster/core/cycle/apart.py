@@ -44,7 +44,7 @@ def part_neighbours(cycle: CycleState) -> None:
     slowdowns = cycle.view.slowdowns
     if not slowdowns.proven or not cycle.rules.migrate or cycle.rules.strategy not in APART:
         return
-    if _others_need_room(cycle):
+    if others_need_room(cycle):
         return
     prices = cycle.standing.prices_without_doubt()
     nodes = nlargest(WORST, cycle.standing.neighbourhood.crowded(), key=prices.lost)
@@ -54,7 +54,8 @@ def part_neighbours(cycle: CycleState) -> None:
             return
 
 
-def _others_need_room(cycle: CycleState) -> bool:
+def others_need_room(cycle: CycleState) -> bool:
+    """Whether a job waits, or something is being moved or stopped for one."""
     outcome = cycle.outcome
     if outcome.promises or outcome.moves or outcome.stops or cycle.is_coming():
         return True

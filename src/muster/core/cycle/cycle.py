@@ -8,6 +8,7 @@ from muster.core.cycle.apart import part_neighbours
 from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.drain import drain, next_clearing
 from muster.core.cycle.growth import contested, grow
+from muster.core.cycle.off_slow import leave_slow_links
 from muster.core.cycle.outcome import MigrationReport
 from muster.core.cycle.plans import seconds_left
 from muster.core.cycle.rearrange import excess
@@ -88,6 +89,7 @@ class Cycle:
         else:
             _queue(cycle)
         staff_servers(cycle)
+        leave_slow_links(cycle)
         part_neighbours(cycle)
         # 6 compare with what runs now, with reasons
         decisions = _compare(cycle, explain=self._explain)

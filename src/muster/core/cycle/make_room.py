@@ -92,8 +92,11 @@ def _opening(cycle: CycleState, node: int, devices: int) -> float | None:
 
 
 def time_left(cycle: CycleState, job: int) -> float:
-    """Return the s that a job is expected to run on: without a duration, as long again as so far."""
-    state = cycle.view.jobs[job]
+    """Return the s that a job is expected to run on, by what it has shown, else by its duration;
+    without one, as long again as so far."""
+    state, outlook = cycle.view.jobs[job], cycle.view.outlooks.get(job)
+    if outlook is not None and outlook.here:
+        return outlook.left / outlook.here
     end = cycle.expected_end(state)
     if end is not None:
         return max(0.0, end - cycle.now)

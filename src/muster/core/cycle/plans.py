@@ -4,16 +4,17 @@ Answers are kept by what they depend on: model, batch and the shape of a placeme
 nodes, so that a thousand jobs ask a few dozen questions. All are dropped when something new is known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from statistics import fmean
+from types import MappingProxyType
 
 from muster.model.cluster import Cluster
 from muster.model.job import Job, Role
 from muster.model.outlook import Outlook
 from muster.model.placement import Placement, Slot
-from muster.model.plan import ChosenPlan, Overlap, Sync
+from muster.model.plan import ChosenPlan, Overlap, Plan, Sync
 from muster.model.profile import CapturedShape, ModelProfile
 from muster.model.view import JobState
 from muster.perf.predict import Knowledge, Predictor
@@ -110,11 +111,12 @@ class Plans:
     def _faster(
         self, state: JobState, placement: Placement, shape: CapturedShape, left: float
     ) -> ChosenPlan | None:
-        priced = self._priced(state.job, shape, placement)
+        current = self._in_force(state, shape, placement)
+        priced = self._priced(state.job, shape, placement, current)
         best = _chosen(priced)
         if best is None or best.same_way(state.plan):
             return None
-        today = self._today(state.plan, shape, placement, priced) if state.plan else None
+        today = self._today(state.plan, shape, current, priced)
         if today is None:
             return best
         gain = (1 - best.step / today) * left
@@ -122,25 +124,51 @@ class Plans:
         worth = best.step < CLEARLY * today and gain > CHANGE_SECONDS
         return replace(best, turns=turns) if worth else None
 
+    def _in_force(
+        self, state: JobState, shape: CapturedShape, placement: Placement
+    ) -> dict[Sync, float]:
+        """Return the s of a step of the plan in force as predicted now, from the models alone; empty if
+        it is one of today's ways."""
+        ways_now = self._ways_of(state.job, shape, placement)
+        if state.plan is None or any(_told(way.plan).same_way(state.plan) for way in ways_now):
+            return {}
+        batch = state.job.batch or shape.batch
+        plain = price_of(self._predictor, shape.profile, state.plan, batch, placement)
+        return {} if plain is None else {state.plan.sync: plain}
+
     def _today(
-        self, plan: ChosenPlan, shape: CapturedShape, placement: Placement, priced: list[_Priced]
+        self,
+        plan: ChosenPlan | None,
+        shape: CapturedShape,
+        current: Mapping[Sync, float],
+        priced: list[_Priced],
     ) -> float | None:
         """Return s of a step of the plan in force: as measured, else as predicted now."""
+        if plan is None:
+            return None
         measured = dict(shape.measured).get(plan.sync)
         if measured is not None:
             return measured
-        plain = price_of(self._predictor, shape.profile, plan, placement)
-        factors = [each.seconds / each.way.seconds for each in priced]
-        return None if plain is None else plain * factors[0]
+        plain = {each.way.plan.sync: each.way.seconds for each in priced} | dict(current)
+        factor = priced[0].seconds / priced[0].way.seconds
+        return plain[plan.sync] * factor if plan.sync in plain else None
 
-    def _priced(self, job: Job, shape: CapturedShape, placement: Placement) -> list[_Priced]:
+    def _priced(
+        self,
+        job: Job,
+        shape: CapturedShape,
+        placement: Placement,
+        current: Mapping[Sync, float] = MappingProxyType({}),
+    ) -> list[_Priced]:
         """Return the ways with their prices. What the job has measured of one way corrects the others
         too: most errors (speed of devices, other load) are common to all. What all jobs have measured
-        tells how the ways differ."""
+        tells how the ways differ. `current`: what is predicted of the plan that was measured, where
+        that may have other owners than the way that would be chosen now."""
         found = self._ways_of(job, shape, placement)
         measured = dict(shape.measured)
         usual = {w.plan.sync: self._usual(shape.profile.name, w.plan.sync) for w in found}
-        own = {w.plan.sync: measured[w.plan.sync] / w.seconds for w in found if w.plan.sync in measured}
+        plain = {w.plan.sync: w.seconds for w in found} | dict(current)
+        own = {sync: measured[sync] / plain[sync] for sync in usual if sync in measured}
         common = fmean(own[sync] / usual[sync] for sync in own) if own else 1.0
         return [
             _Priced(w, w.seconds * own.get(w.plan.sync, common * usual[w.plan.sync])) for w in found
@@ -165,7 +193,7 @@ class Plans:
         return self._ways[key]
 
     def _model(self, profile: ModelProfile) -> ModelProfile:
-        """Return one object for all equal profiles: hashing thousands of tensors takes its time."""
+        """Return one object for all equal profiles: comparing thousands of tensors takes its time."""
         known = self._models.get(id(profile))
         if known is None:
             same = self._profiles.setdefault(profile, profile)
@@ -193,16 +221,19 @@ def _chosen(priced: list[_Priced]) -> ChosenPlan | None:
     best = best if best.seconds < CLEARLY * priced[0].seconds else priced[0]
     others = [each for each in priced if each is not best]
     other = min(others, key=lambda each: each.seconds, default=None)
-    plan = best.way.plan
-    return ChosenPlan(
-        plan.sync,
-        best.seconds,
-        plan.batch if _unequal(plan.batch) else (),
-        _rounded(plan.owners) if plan.sync is not Sync.RING else (),
-        other.way.plan.sync if other else None,
-        other.seconds if other else None,
-        best.way.seconds,
+    return replace(
+        _told(best.way.plan),
+        step=best.seconds,
+        runner_up=other.way.plan.sync if other else None,
+        runner_up_step=other.seconds if other else None,
+        plain=best.way.seconds,
     )
+
+
+def _told(plan: Plan) -> ChosenPlan:
+    """Return a plan as jobs are told, without a price."""
+    owners = _rounded(plan.owners) if plan.sync is not Sync.RING else ()
+    return ChosenPlan(plan.sync, 0.0, plan.batch if _unequal(plan.batch) else (), owners)
 
 
 def dwell(plan: ChosenPlan) -> float:

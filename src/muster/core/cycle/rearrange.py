@@ -45,13 +45,15 @@ def beside(
 def placed_whole(
     cycle: CycleState, board: Board, state: JobState, request: Request
 ) -> Placement | None:
-    """Place the whole job as if its own devices were free; tasks that stay keep their index."""
+    """Place the whole job as if its own devices were free; tasks that stay keep their index. Servers
+    that are optional stay: `staff_servers` decides about them."""
     assert state.placement is not None
-    with board.lifted(state.placement.slots):
+    stay = _optional(state.job, state.placement)
+    with board.lifted(state.placement.without(stay).slots):
         placement = cycle.strategy(state.job)(board, request)
     if placement is None:
         return None
-    placement = _renumbered(placement, state.placement)
+    placement = _renumbered(placement, state.placement.without(stay)).with_slots(stay)
     # It holds the old slots until the tasks have left: new ones must fit beside them.
     comes = (slot for slot in placement.slots if slot not in state.placement.slots)
     return placement if board.has(comes) else None
@@ -76,6 +78,11 @@ def excess(state: JobState, goal: Plan) -> tuple[Slot, ...]:
         if not (spec.optional and placed.count(spec.role) <= spec.most)
     ]
     return tuple(slot for role, count in roles for slot in _last(placed, role, count))
+
+
+def _optional(job: Job, placement: Placement) -> tuple[Slot, ...]:
+    roles = {spec.role for spec in job.roles if spec.optional}
+    return tuple(slot for slot in placement.slots if slot.role in roles)
 
 
 def _last(placement: Placement, role: Role, count: int) -> list[Slot]:

@@ -1,7 +1,8 @@
 """Gives jobs whose parameter servers are optional as many as make their steps faster, or none.
 
 Servers need cores and memory, no devices: they go where the network cards are fastest and idle, first
-beside none of the job's workers, whose cards carry gradients already, then beside them.
+beside none of the job's workers, whose cards carry gradients already, then beside them. What a worker
+on each free device of a node would need is left there.
 """
 
 from collections.abc import Iterator
@@ -41,7 +42,8 @@ def _staff(cycle: CycleState, state: JobState, spec: RoleSpec, shape: CapturedSh
     placed = cycle.placement_of(state)
     workers = Placement(tuple(slot for slot in placed.slots if slot.role is Role.WORKER))
     had = [slot for slot in placed.slots if slot.role is Role.SERVER]
-    hosts = [*had, *_places(cycle, spec, workers, had)][: spec.most]
+    held = {slot.index for slot in (*had, *state.held()) if slot.role is Role.SERVER}
+    hosts = [*had, *_places(cycle, spec, workers, had, held)][: spec.most]
     count = cycle.standing.plans.servers(state.job, shape, workers, hosts, len(had))
     if count is None or count == len(had):
         return
@@ -51,21 +53,24 @@ def _staff(cycle: CycleState, state: JobState, spec: RoleSpec, shape: CapturedSh
         cycle.shrink(state, tuple(had[count:]), Reason(Code.STAFFED))
 
 
-def _places(cycle: CycleState, spec: RoleSpec, workers: Placement, had: list[Slot]) -> Iterator[Slot]:
-    """Yield a server for each node with room, the best place first."""
+def _places(
+    cycle: CycleState, spec: RoleSpec, workers: Placement, had: list[Slot], held: set[int]
+) -> Iterator[Slot]:
+    """Yield a server for each node with room, the best place first; those `held` keep their numbers
+    until they have left."""
     board, cluster = cycle.board, cycle.view.cluster
     busy, taken = workers.nodes(), {slot.node for slot in had}
     cards = {
         name: prior(cluster, LinkClass(Wire.NIC, name)).bandwidth for name in cluster.configurations
     }
-    need, free = spec.need, []
+    need, worker, free = spec.need, workers.slots[0].need, []
     for i, node in enumerate(cluster.nodes):
-        room = board.millicores[i] >= need.millicores and board.memory[i] >= need.memory
-        devices = board.free[i].bit_count() >= need.devices == 0
-        if board.usable[i] and room and devices and node.name not in taken:
+        left = board.free[i].bit_count() // max(1, worker.devices)
+        cores = board.millicores[i] >= need.millicores + left * worker.millicores
+        memory = board.memory[i] >= need.memory + left * worker.memory
+        if board.usable[i] and cores and memory and not need.devices and node.name not in taken:
             card = cycle.view.uplinks.get(node.name, cards[node.configuration])
             free.append((node.name in busy, -card, node.name))
-    used = {slot.index for slot in had}
-    indices = (index for index in range(len(free) + len(had)) if index not in used)
+    indices = (index for index in range(len(free) + len(held)) if index not in held)
     for (_, _, name), index in zip(sorted(free), indices, strict=False):
         yield Slot(Role.SERVER, index, name, 0, need)

@@ -38,6 +38,7 @@ from muster.model.placement import Placement
 from muster.model.plan import Sync
 from muster.model.slowdowns import Slowdowns
 from muster.model.view import View
+from muster.perf.history.crowding import among_neighbours
 from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
@@ -217,7 +218,7 @@ class Beliefs:
                 kept = state.job, version, self._unstarted(state.job)
             self._fresh[number] = kept
             found[number] = kept[2]
-        return found
+        return dict(among_neighbours(found, self._neighbours.all_slowed()))
 
     def slowdowns(self, view: View) -> Slowdowns:
         """Return what is believed about neighbours."""

@@ -102,6 +102,11 @@ class NeighbourWatch:
         tenant = self._tenants.get(job)
         return 1.0 + (self._encounters.shown(tenant.kind, self._rival(job)) if tenant else 0.0)
 
+    def all_slowed(self) -> dict[int, float]:
+        """Return the same of every job; empty while nothing is beyond doubt."""
+        known = self._encounters.slowdowns({}).proven
+        return {job: self.slowed(job) for job in self._tenants} if known else {}
+
     def worst(self, job: int, held: Held | None) -> tuple[float, int] | None:
         """Return by how much a job is slowed, and by which neighbour; None if by none that shows."""
         tenant, rival = self._tenants.get(job), self._rival(job)

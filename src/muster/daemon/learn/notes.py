@@ -89,6 +89,7 @@ class _Hop(msgspec.Struct, frozen=True):
     source: str
     target: str
     rate: float
+    shared: bool = False
 
 
 Shown = StepNote | EndNote | ChangeNote
@@ -107,7 +108,7 @@ def note_of(shown: Shown, at: float) -> Note:
 def note_of_transfer(carried: Carried | HopSeen) -> Note:
     """Return the note that stores a transfer."""
     if isinstance(carried, HopSeen):
-        hop = _Hop(carried.source, carried.target, carried.rate)
+        hop = _Hop(carried.source, carried.target, carried.rate, carried.shared)
         return Note(HOP, f"{hop.source} {hop.target}", carried.at, msgspec.json.encode(hop))
     wire, configuration = carried.link
     body = _Transfer(wire.value, configuration, carried.bytes, carried.seconds)
@@ -169,4 +170,5 @@ def hop_of(note: Note) -> HopSeen | None:
         body = _HOP.decode(note.body)
     except msgspec.DecodeError:
         return None
-    return HopSeen(body.source, body.target, body.rate, note.at) if body.rate > 0 else None
+    hop = HopSeen(body.source, body.target, body.rate, note.at, body.shared)
+    return hop if hop.rate > 0 else None

@@ -12,7 +12,7 @@ from math import isfinite
 from muster.model.cluster import Cluster, Node
 from muster.perf.history.hops import ALIKE, Hops, HopSeen, NodeLink, odd
 from muster.perf.history.links import KEPT, Carried, LinkHistory
-from muster.perf.history.shared_ends import Sent, SharedEnds
+from muster.perf.history.shared_ends import HopRate, Sent, SharedEnds
 from muster.perf.wires import LinkClass, Wire
 from muster.wire.messages import Transferred
 
@@ -84,11 +84,12 @@ class Transfers:
         link = _crossed(here.node, there.node)
         seen = [Carried(link, SMALL, transferred.latency, now)]
         found: list[Carried | HopSeen] = []
-        rate = self._rate(job, transferred, here.node.name, there.node.name)
-        if rate is not None:
-            seen.append(Carried(link, float(transferred.bytes), transferred.bytes / rate, now))
+        hop = self._rate(job, transferred, here.node.name, there.node.name)
+        if hop is not None:
+            seen.append(Carried(link, float(transferred.bytes), transferred.bytes / hop.rate, now))
             if here.node.name != there.node.name:
-                found += self._hear_hop(HopSeen(here.node.name, there.node.name, rate, now))
+                ends = here.node.name, there.node.name
+                found += self._hear_hop(HopSeen(*ends, hop.rate, now, hop.shared))
         if self._is_usual(here.node, there.node):
             due = [carried for carried in seen if self._is_due(carried)]
             for carried in due:
@@ -127,8 +128,8 @@ class Transfers:
         self._sort_in()
         return self._history
 
-    def _rate(self, job: int, said: Transferred, here: str, there: str) -> float | None:
-        """Return the bytes/s of a hop, with what else its ends carried; None: nothing to tell."""
+    def _rate(self, job: int, said: Transferred, here: str, there: str) -> HopRate | None:
+        """Return what a hop carries, with what else its ends carried; None: nothing to tell."""
         if not (said.bytes > 0 and said.seconds > 0 and isfinite(said.bytes / said.seconds)):
             return None
         formation, ends = self._ends.get(job, (-1, SharedEnds()))

@@ -41,6 +41,8 @@ class HopSeen(NamedTuple):
     target: str
     rate: float
     at: float
+    shared: bool = False
+    """Whether its ends carried others at the same time: then all are read as they come, none late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Hops:
     """The reports of all jobs; the latest of each hop are kept."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], deque[tuple[float, float]]] = {}
+        self._seen: dict[tuple[str, str], deque[HopSeen]] = {}
         self.version = 0
         """Grows with each report."""
 
@@ -78,12 +80,12 @@ class Hops:
         """Take in a report."""
         self.version += 1
         kept = self._seen.setdefault((seen.source, seen.target), deque(maxlen=KEPT))
-        kept.append((seen.rate, seen.at))
+        kept.append(seen)
 
     def rate(self, source: str, target: str) -> float | None:
         """Return the bytes/s that a hop is believed to carry; None if nothing was reported."""
         kept = self._seen.get((source, target))
-        return median(rate for rate, _ in kept) if kept else None
+        return median(seen.rate for seen in kept) if kept else None
 
     def forget(self, present: Callable[[str], bool]) -> None:
         """Drop the hops of nodes that are gone."""
@@ -116,7 +118,7 @@ class Hops:
         are of the present."""
         found: dict[str, dict[str, _Way]] = {}
         hops = {
-            hop: _Way(median(rate for rate, _ in kept), kept[-1][1], len(kept))
+            hop: _Way(median(seen.rate for seen in kept), kept[-1].at, len(kept))
             for hop, kept in self._seen.items()
             if hop[0] in cluster.index and hop[1] in cluster.index
         }
@@ -125,7 +127,8 @@ class Hops:
             onward.setdefault(source, []).append((target, way))
         for (source, target), plain in hops.items():
             after = [other for peer, other in onward.get(target, ()) if peer != source]
-            way = plain._replace(held_up=any(_holds_up(plain, other) for other in after))
+            late = not self._seen[source, target][-1].shared
+            way = plain._replace(held_up=late and any(_holds_up(plain, other) for other in after))
             back = found.get(source, {}).get(target)
             if back is not None:
                 way = _together(way, back)

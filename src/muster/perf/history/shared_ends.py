@@ -28,14 +28,21 @@ class Sent(NamedTuple):
     seconds: float
 
 
+class HopRate(NamedTuple):
+    """Bytes/s of a hop, and whether its ends carried others, too."""
+
+    rate: float
+    shared: bool
+
+
 class SharedEnds:
     """The latest reports of one formation."""
 
     def __init__(self) -> None:
         self._sent: dict[tuple[str, str, str], Sent] = {}
 
-    def rate(self, task: str, source: str, target: str, sent: Sent) -> float | None:
-        """Take in what a task on node `source` sent to node `target`; return the bytes/s of that hop.
+    def rate(self, task: str, source: str, target: str, sent: Sent) -> HopRate | None:
+        """Take in what a task on node `source` sent to node `target`; return what that hop carries.
 
         None if they do not tell, as at a task's first report: the others may still have to make theirs.
         """
@@ -45,7 +52,8 @@ class SharedEnds:
             return None
         out = [each for (_, start, _), each in self._sent.items() if start == source]
         into = [each for (_, _, end), each in self._sent.items() if end == target]
-        return _limit(sent, out, into)
+        rate = _limit(sent, out, into)
+        return None if rate is None else HopRate(rate, len(out) > 1 or len(into) > 1)
 
 
 def carried(together: Iterable[Sent]) -> float:

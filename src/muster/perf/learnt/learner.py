@@ -174,7 +174,8 @@ class Learner:
         spread = hypot(left.spread, self._spread(job, kind, first))
         resize, start = (self._changes.cost(job.number, kind.name, each) for each in ChangeKind)
         here, steady = self._here(job, kind, held, speed), self._steadied(job, kind, held, speed, end)
-        return Outlook(left.middle, steady, spread, here, resize, start)
+        untried = tuple(each for each in self._types(job) if each not in kind.steps)
+        return Outlook(left.middle, steady, spread, here, resize, start, untried=untried)
 
     def _steadied(self, job: Job, kind: _Kind, held: Held | None, speed: ByType, done: float) -> ByType:
         """Keep the batch that a job has if another gains little."""
@@ -225,10 +226,12 @@ class Learner:
         if held is None or own is None or own[0] != held:
             return None
         devices = held.workers
-        steps, batch = self._steps(kind, held.device_type), held.batch or job.batch
+        batch = held.batch or job.batch
         key = ("step", kind.name, held.device_type, devices, batch)
         predicted, _ = self._kept(
-            key, steps.known(), lambda: self._seconds(kind, held.device_type, (batch,), (devices,))
+            key,
+            self._version(kind, held.device_type),
+            lambda: self._seconds(kind, held.device_type, (batch,), (devices,)),
         )
         return speed.rate(held.device_type, devices) * float(predicted[0, 0]) / own[1]
 
@@ -267,10 +270,11 @@ class Learner:
         return np.asarray(gains / seconds[:, :, None], dtype=np.float64)
 
     def _version(self, kind: _Kind, device_type: str) -> tuple[object, ...]:
-        """Return what seconds depend on."""
+        """Return what seconds depend on: whose reports, too, as two types' first may look alike."""
         live = kind.range is not None and kind.range.live
         heard = kind.batches.count if live else 0
-        return self._steps(kind, device_type).known(), self._slower(kind, device_type), heard
+        base = self._base(kind, device_type)
+        return base, self._steps(kind, device_type).known(), self._slower(kind, device_type), heard
 
     def _seconds(
         self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]
@@ -302,7 +306,8 @@ class Learner:
             packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
         )
         key = ("spread", kind.name, device_type, devices, batch)
-        spread = self._kept(key, steps.known(), lambda: steps.spread(place))
+        version = self._base(kind, device_type), steps.known()
+        spread = self._kept(key, version, lambda: steps.spread(place))
         return spread if device_type in kind.steps else hypot(spread, SPREAD)
 
     def _batches(self, job: Job, kind: _Kind) -> Batches:

@@ -210,7 +210,13 @@ class Leased(Feed):
                 "the dataset has %d shards for %d workers: some get no samples, and steps are smaller "
                 "than the global batch; cut the data into more shards", self._shards.count, len(shares),
             )  # fmt: skip
-        taken = self._shards.take(self._leases.of(task), shares[rank])
+        holds = LEASES_EACH if self._leases.has_more else 0
+        taken = self._shards.take_enough(self._leases.of(task), shares[rank], self.least, holds)
+        if taken.left_out:
+            _log.warning(
+                "%s leaves out %d sample: it is the last of its shards, and BatchNorm needs %d at once",
+                task, taken.left_out, self.least,
+            )  # fmt: skip
         if taken.far >= EXACT:
             raise BadTrainingError(f"a shard has more than {EXACT} samples: cut the dataset finer")
         self._taken = taken.samples

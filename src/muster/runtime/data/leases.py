@@ -55,6 +55,11 @@ class ShardLeases:
         unfinished = [lease.epoch for lease in (*self.held, *self.back)]
         return min([*unfinished, self.granted // self.shards])
 
+    @property
+    def has_more(self) -> bool:
+        """Whether more can be granted."""
+        return bool(self.back) or self.epochs is None or self.granted < self.shards * self.epochs
+
     def of(self, task: str) -> tuple[ShardLease, ...]:
         """Return a worker's leases in reading order."""
         return tuple(lease for lease in self.held if lease.holder == task)
@@ -125,6 +130,8 @@ class Taken:
     samples: list[Any]
     finished: int
     far: int
+    left_out: int = 0
+    """Samples that nobody gets: too few to learn from."""
 
 
 class ShardReader:
@@ -173,6 +180,32 @@ class ShardReader:
             if not ended:
                 return Taken(samples, finished, lease.far + len(part))
         return Taken(samples, len(leases), 0)
+
+    def take_enough(self, leases: Sequence[ShardLease], count: int, least: int, holds: int) -> Taken:
+        """Return about `count` samples: none, or `least` at the least.
+
+        BatchNorm cannot learn from a single sample. One that is left over waits for the next lease,
+        if there will be one: `holds` leases in the next step. At the end it would stay alone, so that
+        the step before takes one less or more.
+        """
+        count = max(count, least) if count else 0
+        if not holds and 1 < least <= count:
+            rest = self.take(leases, count + least - 1)
+            if rest.finished == len(leases) and count < len(rest.samples):
+                count = len(rest.samples) if count < 2 * least else count - least + 1
+        taken = self.take(leases, count)
+        few = len(taken.samples)
+        if few == 0 or few >= least:
+            return taken
+        later = self._put_off(leases)
+        return later if len(leases) - later.finished < holds else Taken([], len(leases), 0, few)
+
+    def _put_off(self, leases: Sequence[ShardLease]) -> Taken:
+        """Return no samples: leases without any are done, the others wait."""
+        for finished, lease in enumerate(leases):
+            if not self._stream(lease).next(0, lease.far)[1]:
+                return Taken([], finished, lease.far)
+        return Taken([], len(leases), 0)
 
     def _stream(self, lease: ShardLease) -> "_Stream":
         key = lease.epoch, lease.shard

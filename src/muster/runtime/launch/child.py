@@ -1,12 +1,18 @@
 """From the fork to the user's script: makes a forked process look like a fresh interpreter."""
 
+import atexit
 import contextlib
 import ctypes
+import gc
+import io
 import os
 import signal
 import sys
+import threading
 import types
+from collections.abc import Container
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
@@ -50,7 +56,7 @@ def settle(order: StartTask, output: int | None) -> None:
 
 
 def run_script(script: str, args: tuple[str, ...]) -> int:
-    """Run a script like `python script args`; return the exit code, unless it raises `SystemExit`."""
+    """Run a script like `python script args`; return the exit code."""
     path = Path(script).resolve()
     sys.argv = [script, *args]
     sys.path.insert(0, str(path.parent))
@@ -60,12 +66,49 @@ def run_script(script: str, args: tuple[str, ...]) -> int:
     sys.modules["__main__"] = main
     try:
         exec(compile(path.read_bytes(), str(path), "exec"), main.__dict__)
-    except (SystemExit, KeyboardInterrupt):
+    except SystemExit as end:
+        return _exit_code(end.code)
+    except KeyboardInterrupt:
         raise  # left to the interpreter
     except BaseException as error:
         _tell(error, str(path))
         return 1
     return 0
+
+
+def _exit_code(asked: object) -> int:
+    """Return what a process ends with whose script has called `sys.exit(asked)`."""
+    if asked is None or isinstance(asked, int):
+        return (asked or 0) & 0xFF
+    print(asked, file=sys.stderr)
+    return 1
+
+
+def leave(code: int, preloaded: Container[str]) -> NoReturn:
+    """End the process as the interpreter would, without freeing its objects one by one.
+
+    That would take 0.35 s and copy the pages that a fork shares with its parent: twenty times what it
+    takes to start a task. Threads, exit handlers and files have their turn.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    # Not the files of what was preloaded: that is frozen, and none of the script's.
+    for each in (sys.stdout, sys.stderr, *gc.get_objects()):
+        if isinstance(each, io.TextIOWrapper | io.BufferedWriter | io.BufferedRandom):
+            with contextlib.suppress(OSError, ValueError):
+                each.flush()
+    if _has_libraries(preloaded):
+        # Holds the lock of the interpreter: no thread that is left runs into what is being freed.
+        ctypes.PyDLL(None).exit(code)
+    os._exit(code)
+
+
+def _has_libraries(preloaded: Container[str]) -> bool:
+    """Whether exit handlers in C may have something to do: HDF5's, for example, writes its files."""
+    own = (module for name, module in sys.modules.items() if name not in preloaded)
+    return torch.cuda.is_initialized() or any(
+        str(getattr(each, "__file__", "")).endswith(".so") for each in own
+    )
 
 
 def _tell(error: BaseException, script: str) -> None:

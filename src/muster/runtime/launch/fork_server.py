@@ -18,8 +18,9 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
-from muster.runtime.launch.child import die_with_parent, run_script, settle
+from muster.runtime.launch.child import die_with_parent, leave, run_script, settle
 from muster.runtime.launch.fork_protocol import (
     ChildExited,
     ChildStarted,
@@ -151,15 +152,16 @@ def _threads() -> int:
     return len(list(tasks.iterdir())) if tasks.is_dir() else threading.active_count()
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> NoReturn:
     """Run the fork server; in a forked child, run the task."""
     # A terminal sends Ctrl-C to the whole foreground group; only the launcher acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = socket.socket(fileno=int(arguments[0]))
     preload([each for each in arguments[1:] if each != "--bound"])
     order = ForkServer(orders, bound="--bound" in arguments[1:]).serve()
-    return run_script(order.script, order.args) if order is not None else 0
+    preloaded = frozenset(sys.modules)
+    leave(run_script(order.script, order.args) if order is not None else 0, preloaded)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

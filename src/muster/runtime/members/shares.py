@@ -184,5 +184,6 @@ def _check_fit(caps: Sequence[float], batch: int) -> None:
         held = ", ".join(f"{cap:g}" for cap in caps)
         raise BadTrainingError(
             f"a global batch of {batch} samples does not fit: the memory of the {len(caps)} workers "
-            f"holds {held}: {sum(caps):g} together; take a smaller global batch or more workers"
+            f'holds {held}: {sum(caps):g} together; take micro_batch="auto", a smaller global batch or '
+            "more workers"
         )

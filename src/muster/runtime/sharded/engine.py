@@ -302,11 +302,16 @@ class ShardedEngine(StepEngine):
         await_peers(addresses, "entered", plan.formation, self.settings.token, plan.deadline)
         super()._part(plan)
 
-    def leave(self, how: str = "finished") -> None:
-        """Say goodbye and close everything."""
-        self.shards.close()
+    def say_goodbye(self, how: str = "finished") -> None:
+        """End the training; the workers can still evaluate together."""
+        self.shards.end()
         self._writer.close()
-        super().leave(how)
+        super().say_goodbye(how)
+
+    def close(self) -> None:
+        """Close what others reach this task by."""
+        self.shards.close()
+        super().close()
 
     def _status(self) -> MemberStatus:
         kept, prepared = self._resharder.kept, self._resharder.prepared

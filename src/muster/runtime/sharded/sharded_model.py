@@ -46,7 +46,9 @@ class ShardedModel(Buckets):
         self.on_broken: Callable[[], None] = lambda: None
         """Called when a member is lost in the middle of the user's code."""
         self.torn = self.watching = False
-        self._broken = self._backward = self._active = self._passing = self._evaluating = False
+        self._broken = self._backward = self._active = self._passing = False
+        self._evaluating = self._over = False
+        """Whether all members evaluate; whether the training is over."""
         self._last = self._counts = True
         """Of the round: whether it ends the step; whether this member has samples in it: without, its
         gradients are zeros."""
@@ -68,9 +70,14 @@ class ShardedModel(Buckets):
         self._exchange, self._broken = exchange, False
         self._order, self._expected = [], []
 
+    def end(self) -> None:
+        """End the training: whoever uses the model by itself from now on is told."""
+        self._over = self.guarded = True
+
     def close(self) -> None:
-        """Leave all formations: whoever uses the model from now on is told."""
-        self._exchange, self.guarded = None, True
+        """Leave all formations."""
+        self.end()
+        self._exchange = None
 
     @property
     def checksum(self) -> int:
@@ -345,7 +352,7 @@ class ShardedModel(Buckets):
             earlier.gradients.settle(exchange, self._last)
 
     def _members(self) -> ShareExchange:
-        if self._exchange is None:
+        if self._exchange is None or (self._over and not self._evaluating):
             raise BadTrainingError(
                 "the model is in parts, and the training is over: load what ctx.export(path) wrote"
             )

@@ -9,7 +9,6 @@ flat is the kept one, and there is nothing to gather or to free.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from torch import Tensor
 from muster.runtime.sharded.exchange import ShareExchange, ShareTransfer
 from muster.runtime.sharded.layout import ShareLayout
 from muster.runtime.sharded.unit_gradients import UnitGradients
+from muster.runtime.step.flat import adjoining, shaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Unit:
         self.number, self.parameters, self.places = number, list(parameters), list(places)
         self.trained = bool(parameters[0].requires_grad)
         self.shapes = [parameter.shape for parameter in parameters]
-        self.slots = list(pairwise(accumulate((p.numel() for p in parameters), initial=0)))
+        self.slots = adjoining(p.numel() for p in parameters)
         self.length = self.slots[-1][1]
         # Before the first formation everything is here, wherever the user has put it.
         for parameter in parameters:
@@ -137,7 +137,7 @@ class Unit:
         """Replace the flat; one that is not kept is empty until it is gathered."""
         self.full, self._coming = full, None
         pairs = zip(self.slots, self.shapes, strict=True)
-        self._views = [full[begin:end].view(shape) for (begin, end), shape in pairs]
+        self._views = [shaped(full, *pair) for pair in pairs]
         if not self.whole:
             full.untyped_storage().resize_(0)
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from muster.runtime.sharded.exchange import ShareExchange, ShareTransfer
+from muster.runtime.step.flat import shaped
 
 if TYPE_CHECKING:
     from muster.runtime.sharded.unit import Unit
@@ -58,14 +59,13 @@ class UnitGradients:
     def collect(self, index: int, counts: bool) -> bool:
         """Take a parameter's gradient, as zeros unless it counts; return whether it was the last."""
         unit, flat = self._unit, self._room()
-        parameter, place = unit.parameters[index], flat[slice(*unit.slots[index])]
-        if not counts:
-            if index not in self._written:
-                place.zero_()
-        elif index in self._written:
-            place.view(unit.shapes[index]).add_(parameter.grad)
-        else:
-            place.view(unit.shapes[index]).copy_(parameter.grad)
+        parameter, place = unit.parameters[index], shaped(flat, unit.slots[index], unit.shapes[index])
+        if counts and index in self._written:
+            place.add_(parameter.grad)
+        elif counts:
+            place.copy_(parameter.grad)
+        elif index not in self._written:
+            place.zero_()
         parameter.grad = None
         self._written.add(index)
         self._missing.discard(index)

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from muster.runtime.errors import BadTrainingError
+from muster.runtime.step.flat import adjoining, shaped
 from muster.runtime.step.malloc import lend_pages, take_pages
 
 FIRST = 1 << 20
@@ -47,18 +48,22 @@ def lay_out(
 
     `names`: of the parameters; a prefix ("model2:") tells their model.
     """
-    slots: list[GradientSlot] = []
-    kind, used, bucket = None, 0, -1
+    buckets: list[list[int]] = []
+    kind, used = None, 0
     for index in order:
         parameter = parameters[index]
         size, prefix = parameter.numel() * parameter.element_size(), _prefix(names, index)
         this = (parameter.dtype, parameter.device, prefix)
-        begin = slots[-1].end if slots else 0
-        if this != kind or used + size > (FIRST if bucket == 0 else LIMIT):
-            kind, used, bucket, begin = this, 0, bucket + 1, 0
+        if this != kind or used + size > (FIRST if len(buckets) == 1 else LIMIT):
+            kind, used = this, 0
+            buckets.append([])
         used += size
-        slots.append(GradientSlot(index, bucket, begin, begin + parameter.numel()))
-    return tuple(slots)
+        buckets[-1].append(index)
+    return tuple(
+        GradientSlot(index, bucket, *slot)
+        for bucket, inside in enumerate(buckets)
+        for index, slot in zip(inside, adjoining(parameters[i].numel() for i in inside), strict=True)
+    )
 
 
 def _prefix(names: Sequence[str], index: int) -> str:
@@ -103,7 +108,9 @@ class Buckets:
             for flat in self.flats
         ]
         self._views = {
-            s.parameter: self.flats[s.bucket][s.begin : s.end].view_as(self.parameters[s.parameter])
+            s.parameter: shaped(
+                self.flats[s.bucket], (s.begin, s.end), self.parameters[s.parameter].shape
+            )
             for s in self.slots
         }
         self._slot = {slot.parameter: slot for slot in self.slots}

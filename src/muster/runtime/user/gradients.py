@@ -203,6 +203,15 @@ class StepGradients:
             return None
         return self._step(engine, optimizer, step, *args, **kwargs)
 
+    def leave_out(self) -> None:
+        """Count a phase although nobody has called the optimiser: its gradients overflowed."""
+        engine = self._training()
+        if self.is_pending and engine.is_applied:
+            self._applied = True
+        elif self.is_pending and not engine.void:
+            self._apply(engine)
+        self.applied = not engine.void
+
     def add_group(self, optimizer: Any, add: Callable[..., Any], group: dict[str, Any]) -> Any:
         """Replace the user's optimizer.add_param_group(): a redone step has done it before."""
         new = group["params"]

@@ -75,7 +75,7 @@ class KeptThings:
         """Guard the methods that count steps."""
         if _is_used(thing, GradScaler):
             for name in SCALER_METHODS:
-                _replace(thing, name, ScalerGuard(self._gradients, thing))
+                _replace(thing, name, ScalerGuard(self._gradients, thing, steps=name == "step"))
         elif isinstance(thing, LRScheduler):
             _replace(thing, "step", OncePerStep(self._gradients))
             if not isinstance(thing.state_dict, UnguardedState):
@@ -96,8 +96,9 @@ class UnguardedState:
 class ScalerGuard:
     """Keeps a scaler out of void steps, and ready on a worker that has not scaled anything yet."""
 
-    def __init__(self, gradients: StepGradients, scaler: GradScaler) -> None:
-        self._gradients, self._scaler = gradients, scaler
+    def __init__(self, gradients: StepGradients, scaler: GradScaler, steps: bool) -> None:
+        """`steps`: of the method that updates."""
+        self._gradients, self._scaler, self._steps = gradients, scaler, steps
 
     def __call__(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         engine = self._gradients.engine
@@ -107,9 +108,16 @@ class ScalerGuard:
             engine.learn()
         if engine.void:
             self._scaler._per_optimizer_states.clear()  # whatever it has done in this step
+            self._gradients.applied = False
+            return None
+        if engine.is_applied:  # in an earlier run of this step
+            self._gradients.leave_out()
             return None
         self._scaler.scale(torch.zeros((), device=engine.device))  # torch makes its tensors here
-        return method(*args, **kwargs)
+        result = method(*args, **kwargs)
+        if self._steps:
+            self._gradients.leave_out()  # unless it has called the optimiser
+        return result
 
 
 class OncePerStep:

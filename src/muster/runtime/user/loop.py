@@ -250,7 +250,7 @@ class Loop:
         if not engine.holds:
             engine.leave("finished" if not engine.works else "left")
             raise LeftError(0)  # without the whole state it has no result
-        if engine.settings.coordinator is None or not engine.whole:
+        if engine.settings.coordinator is None and engine.whole:
             engine.leave()
         else:
             engine.say_goodbye()

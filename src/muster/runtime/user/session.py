@@ -340,7 +340,7 @@ class Session(StepStatus, BatchStatus):
         names to such; a criterion with reduction="none" is called as in `Training`. By default the loss
         that `ctx.forward` or `Training` was given. Models are in evaluation mode, without gradients; it
         gets the first. A DataLoader is taken apart: its `batch_size` is the batch of one worker.
-        Every worker calls it in the same place: inside the loop or after it (with `shard`, inside).
+        Every worker calls it in the same place: inside the loop or after it.
         """
         together = self._together("ctx.evaluate()")
         chosen = metric or self._default_metric()
@@ -492,13 +492,7 @@ class Session(StepStatus, BatchStatus):
         return self._loop
 
     def _together(self, what: str) -> Together:
-        loop = self._begun_loop(what)
-        if loop.ended and self._kinds is not False:
-            raise BadTrainingError(
-                f"with shard= {what} belongs inside the loop: after it the workers part, each with its "
-                "part of the model; ctx.export(path) writes the whole"
-            )
-        return loop.together
+        return self._begun_loop(what).together
 
     def _default_metric(self) -> Metric:
         losses = self._forward

@@ -47,9 +47,9 @@ def measured(links: list[float], sizes: dict[Hop, float]) -> dict[Hop, float]:
     for _ in range(2):
         for (source, target), size in sizes.items():
             sent = Sent(size, seconds[source, target])
-            rate = ends.rate(f"worker-{source}", f"n{source}", f"n{target}", sent)
-            if rate is not None:
-                found[source, target] = rate
+            hop = ends.rate(f"worker-{source}", f"n{source}", f"n{target}", sent)
+            if hop is not None:
+                found[source, target] = hop.rate
     return found
 
 
@@ -65,8 +65,8 @@ def test_two_phases_of_one_step_do_not_count_as_one() -> None:
     fast, slow = Sent(200.0, 1.0), Sent(100.0, 10.0)
     ends = SharedEnds()
     for _ in range(2):
-        rates = [ends.rate("worker-0", "n0", f"n{i}", sent) for i, sent in ((1, fast), (2, slow))]
-    assert rates == [200.0, 10.0]
+        hops = [ends.rate("worker-0", "n0", f"n{i}", sent) for i, sent in ((1, fast), (2, slow))]
+    assert hops == [(200.0, True), (10.0, True)]
 
 
 def test_workers_that_fill_a_servers_link_tell_nothing_of_their_own() -> None:
@@ -84,8 +84,8 @@ def test_members_of_one_host_share_its_link() -> None:
     ends = SharedEnds()
     for _ in range(2):
         for task in range(4):
-            rate = ends.rate(f"worker-{task}", "n0", "n1", Sent(10.0, 2.0))
-    assert rate == 20.0
+            hop = ends.rate(f"worker-{task}", "n0", "n1", Sent(10.0, 2.0))
+    assert hop == (20.0, True)
 
 
 def test_a_first_report_says_nothing_as_others_may_still_come() -> None:
