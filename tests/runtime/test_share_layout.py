@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from muster.runtime.sharded.blocks import find_blocks
+from muster.runtime.sharded.exchange import ShareRoutes
 from muster.runtime.sharded.kept_parts import KeptParts
 from muster.runtime.sharded.layout import ShareLayout, mirrors
 from muster.runtime.sharded.sharded_model import ShardedModel
@@ -34,6 +35,18 @@ def test_every_element_has_one_owner_and_another_mirror(workers: int, lengths: l
     whole = [(one.tensor, one.begin, one.end) for one in merged(h.range for h in held)]
     assert whole == [(unit, 0, length) for unit, length in enumerate(lengths)]
     assert all(h.mirror not in (h.owner, None) for h in held) or workers == 1
+
+
+@given(hosts=HOSTS, mirrored=st.booleans())
+def test_workers_are_sent_what_they_lack_and_nothing_else(hosts: list[str], mirrored: bool) -> None:
+    count = len(hosts)
+    layout = ShareLayout(tuple(map(str, range(count))), mirrors(hosts) if mirrored else ())
+    routes = [ShareRoutes(rank, count, layout) for rank in range(count)]
+    for rank, route in enumerate(routes):
+        assert sorted([*layout.kept(rank), *route.sources]) == list(range(count))
+        assert all(rank in routes[peer].targets for peer in route.sources)
+        assert len(route.sources) == len(route.targets) == count - (2 if mirrored else 1)
+    assert layout.whole == (mirrored and count == 2)
 
 
 @given(

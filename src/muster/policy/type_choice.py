@@ -7,11 +7,14 @@ a type adds what its steps have beyond those that it pushes out:
     join = max over k of v(k) - L(k),    L(k) = the sum of the k smallest steps that are served there.
 
 One job after the other, the most urgent first, is taken out and put where it adds most, being no cost
-to itself. The sum of all steps served never falls, and after `ROUNDS` there is an end. What a move
-costs is in the offers: a job has the type that it holds without its pause.
+to itself. Then two jobs of two types change places while that adds something: on each type the one that
+gains most by the other, for each of its devices. The sum of all steps served never falls, and after
+`ROUNDS` there is an end. What a move costs is in the offers: a job has the type that it holds without
+its pause.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -47,6 +50,11 @@ class _Side:
         own = np.cumsum(steps[:most])
         own[:] -= self._lost(most)
         return max(0.0, float(own.max()))
+
+    @property
+    def served(self) -> float:
+        """What its devices add."""
+        return float(self._steps[max(0, len(self._steps) - self._devices) :].sum())
 
     def put(self, steps: Array) -> None:
         """Let a job in."""
@@ -84,7 +92,8 @@ def choose_types(
             sides[type_].put(own[type_])
     order = sorted(range(len(steps)), key=lambda i: (bool(chosen[i]), -_height(steps[i]), i))
     for _ in range(ROUNDS):
-        if not sum(_moved(i, steps[i], sides, chosen) for i in order):
+        moved = sum(_moved(i, steps[i], sides, chosen) for i in order)
+        if not moved + sum(_swapped(*pair, steps, sides, chosen) for pair in combinations(sides, 2)):
             break
     return chosen
 
@@ -110,3 +119,42 @@ def _moved(i: int, own: Steps, sides: Mapping[str, _Side], chosen: list[str]) ->
     sides[best].put(own[best])
     chosen[i] = best
     return best != before
+
+
+def _swapped(
+    one: str, other: str, steps: Sequence[Steps], sides: Mapping[str, _Side], chosen: list[str]
+) -> int:
+    """Let pairs change places as long as it adds something; return how many did."""
+    both = [i for i, own in enumerate(steps) if one in own and other in own]
+    eager = {
+        here: sorted(
+            (i for i in both if chosen[i] == here), key=lambda i: (-_urge(steps[i], here, there), i)
+        )
+        for here, there in ((one, other), (other, one))
+    }
+    count = 0
+    for i, j in zip(eager[one], eager[other], strict=False):
+        before = sides[one].served + sides[other].served
+        _exchange(i, j, one, other, steps, sides)
+        if sides[one].served + sides[other].served <= before * (1 + ABOUT):
+            _exchange(j, i, one, other, steps, sides)
+            break
+        chosen[i], chosen[j] = other, one
+        count += 1
+    return count
+
+
+def _urge(own: Steps, here: str, there: str) -> float:
+    """Return what a job would gain by another type, for each device that it could use."""
+    gain = float(own[there].sum() - own[here].sum())
+    return gain / max(1, len(own[there]))
+
+
+def _exchange(
+    i: int, j: int, one: str, other: str, steps: Sequence[Steps], sides: Mapping[str, _Side]
+) -> None:
+    """Take job i from one type to the other, and j the other way."""
+    sides[one].take(steps[i][one])
+    sides[other].take(steps[j][other])
+    sides[one].put(steps[j][one])
+    sides[other].put(steps[i][other])

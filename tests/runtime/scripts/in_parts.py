@@ -69,6 +69,7 @@ def plain(steps: int, kind: str = "AdamW", means: dict[int, float] | None = None
 
     `means`: takes the mean loss over the data after each step.
     """
+    torch.set_num_threads(1)  # such small tensors are slow on two, and ten times so on a busy machine
     model, optimizer, schedule, data = make(kind)
     order, position = Order(COUNT, BATCH, seed=0), Position()
     while position.step < steps:
@@ -127,6 +128,14 @@ def lose_ballots(step: int) -> None:
     Ring.finish = failing  # type: ignore[method-assign, assignment]
 
 
+def note_mean(ctx: Any, data: TensorDataset, path: str) -> None:
+    """Write the mean loss after a step that counts, with its number and the workers."""
+    mean = ctx.evaluate(data, batch=4, metric=losses)
+    if ctx.applied:
+        with Path(path).open("a") as file:
+            print(json.dumps([ctx.step + 1, mean, ctx.workers]), file=file)
+
+
 def told() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -178,9 +187,7 @@ def main() -> None:
         with sizes.open("a") as file:
             print(json.dumps([ctx.workers, kept_bytes(model, optimizer)]), file=file)
         if options.evaluate:
-            mean = ctx.evaluate(data, batch=4, metric=losses)
-            with Path(f"{options.out}.{ctx.settings.task}.means").open("a") as file:
-                print(json.dumps([ctx.step + 1, mean, ctx.workers]), file=file)
+            note_mean(ctx, data, f"{options.out}.{ctx.settings.task}.means")
     if options.evaluate:
         mean = ctx.evaluate(data, batch=4, metric=dying if options.dies_after else losses)
         Path(f"{options.out}.{ctx.settings.task}.mean").write_text(json.dumps(mean))

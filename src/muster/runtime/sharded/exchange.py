@@ -85,8 +85,8 @@ class SoleExchange:
         return _Done()
 
 
-class _Routes:
-    """Who sends its share to whom: nobody gets what it keeps."""
+class ShareRoutes:
+    """Where a member sends its share, and gets those it lacks: nobody gets what it keeps."""
 
     def __init__(self, rank: int, size: int, layout: ShareLayout) -> None:
         kept = [layout.kept(each) for each in range(size)]
@@ -129,7 +129,7 @@ class GlooExchange:
     def __init__(self, group: GlooGroup, layout: ShareLayout) -> None:
         self.rank, self.size, self._group = group.rank, group.size, group
         self._peers = [rank for rank in range(group.size) if rank != group.rank]
-        self._mirrors, self._routes = layout.mirrors, _Routes(group.rank, group.size, layout)
+        self._mirrors, self._routes = layout.mirrors, ShareRoutes(group.rank, group.size, layout)
 
     def gather(self, full: Tensor, unit: int) -> ShareTransfer:
         tag, parts, routes = unit * KINDS + GATHER, full.chunk(self.size), self._routes
@@ -163,7 +163,7 @@ class NcclExchange:
     def __init__(self, nccl: Nccl, group: GlooGroup, layout: ShareLayout) -> None:
         self.rank, self.size = group.rank, group.size
         self._nccl, self._mirrors = nccl, layout.mirrors
-        self._routes = _Routes(group.rank, group.size, layout)
+        self._routes = ShareRoutes(group.rank, group.size, layout)
         # Rings carry a share into a host once for all its workers, which direct messages do not.
         self._direct = bool(layout.mirrors) and layout.even and group.size <= DIRECT
 
