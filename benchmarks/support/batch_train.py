@@ -55,7 +55,7 @@ def shapes(seed: int) -> tuple[nn.Module, Any, TensorDataset, Losses, Callable[[
 def text(_: int) -> tuple[nn.Module, Any, TensorDataset, Losses, Callable[[nn.Module], float]]:
     """The GPT: model, optimiser, data, losses, and the share of next characters it guesses right."""
     model = gpt.Gpt(width=64, layers=2, length=LENGTH)
-    x, y = gpt.pieces(LENGTH).tensors
+    x, y = gpt.pieces(gpt.TEXT, LENGTH).tensors
 
     def right(trained: nn.Module) -> float:
         with torch.no_grad():
