@@ -9,8 +9,8 @@ alone     one worker whose step grows with the batch, so that nothing is to be g
 
 The batch is chosen by the runtime's own measurements (noise and seconds of steps), each workload with
 the same seeds for both. Efficiency: samples that the user's batch needs over those that the free one
-needs, against what the runtime believed while it trained. Prints a table and a line per target, in
-about five minutes; 5 seeds, for the results, take eight.
+needs for the same loss of new data, against what the runtime believed while it trained. Prints a table
+and a line per target, in about five minutes; 5 seeds, for the results, take eight.
 """
 
 import argparse
@@ -77,10 +77,18 @@ def ratio(own: list[Outcome], free: list[Outcome]) -> float:
     return sum(each.seconds for each in free) / sum(each.seconds for each in own)
 
 
+def efficiencies(own: list[Outcome], free: list[Outcome]) -> tuple[float, float]:
+    """The worth of a sample of the free batch, believed and measured, to the lowest loss of both."""
+    losses = [max(o.best, f.best) for o, f in zip(own, free, strict=True)]
+    needed = [o.samples_to(loss) for o, loss in zip(own, losses, strict=True)]
+    taken = [f.samples_to(loss) for f, loss in zip(free, losses, strict=True)]
+    believed = sum(f.worth_of(samples) for f, samples in zip(free, taken, strict=True))
+    return believed / sum(taken), sum(needed) / sum(taken)
+
+
 def row(work: Workload, own: list[Outcome], free: list[Outcome]) -> list[str]:
     """One line of the table."""
-    believed = mean([each.worth / each.samples for each in free])
-    measured = sum(each.samples for each in own) / sum(each.samples for each in free)
+    believed, measured = efficiencies(own, free)
     cells = [work.model, mean([o.seconds for o in own]), mean([f.seconds for f in free])]
     cells += [ratio(own, free), mean([float(f.batch) for f in free]), believed, measured]
     cells += [mean([o.right for o in own]), mean([f.right for f in free])]
@@ -95,8 +103,7 @@ def report(name: str, own: list[Outcome], free: list[Outcome], most: float) -> N
     bar(f"{name}_time", ratio(own, free), most)
     if most > 1:
         return
-    believed = mean([each.worth / each.samples for each in free])
-    measured = sum(each.samples for each in own) / sum(each.samples for each in free)
+    believed, measured = efficiencies(own, free)
     bar(f"{name}_efficiency_error", abs(believed / measured - 1), EFFICIENCY)
     if len(own) > 1:
         rights = [o.right for o in own], [f.right for f in free]
@@ -144,7 +151,7 @@ def main() -> None:
         except NoNetworkError as problem:
             print(f"left out: {problem}")
     if asked.only in (None, "alone") and not asked.quick:
-        slow = {"MUSTER_SAMPLE_SECONDS": str(ALONE.pace)}
+        slow = {"MUSTER_SAMPLE_SECONDS": str(ALONE.pace), "MUSTER_THREADS": "1"}
         measured([(ALONE, lambda args: run_alone("cpu", args, slow), NOWHERE)], 1)
 
 

@@ -16,6 +16,7 @@ from muster.roster.acts import Terms
 from muster.roster.roster import Roster
 from muster.runtime.launch.coordinator import Coordinator
 from muster.runtime.launch.history import History
+from muster.split.goodput import efficiency
 from support.netns import Namespace, enter
 
 SCRIPT = Path(__file__).with_name("batch_train.py")
@@ -29,10 +30,14 @@ TOKEN = "0" * 32
 class Outcome:
     """One training."""
 
-    steps: list[tuple[float, int, float, float | None, float | None]]
-    """Of each: s since the beginning, samples, mean loss, noise, efficiency."""
+    steps: list[tuple[float, int, float, float | None]]
+    """Of each: s since the beginning, samples, mean loss, noise."""
     right: float
     """Of data that was not trained on, the share it tells right."""
+    judged: list[tuple[int, float]]
+    """By samples so far, the loss of data that was not trained on."""
+    own: int
+    """The user's batch."""
 
     @property
     def seconds(self) -> float:
@@ -42,10 +47,28 @@ class Outcome:
     def samples(self) -> int:
         return sum(total for _, total, *_ in self.steps)
 
+    def samples_to(self, loss: float) -> float:
+        """Samples until data that was not trained on has a loss, between two models in proportion."""
+        before, worse = 0, self.steps[0][2]
+        for seen, now in self.judged:
+            if now <= loss:
+                return before + (seen - before) * (worse - loss) / max(worse - now, 1e-9)
+            before, worse = seen, now
+        raise ValueError(f"a loss of {loss} was never reached")
+
+    def worth_of(self, samples: float) -> float:
+        """Samples of the own batch that the first ones were worth, as the runtime believed."""
+        worth, left = 0.0, samples
+        for _, total, _, noise in self.steps:
+            each = 1.0 if noise is None else efficiency(noise, self.own, max(self.own, total))
+            worth += each * min(total, left)
+            left -= min(total, left)
+        return worth
+
     @property
-    def worth(self) -> float:
-        """Samples of the own batch that these were worth, as the runtime believed."""
-        return sum(total * (worth or 1.0) for _, total, _, _, worth in self.steps)
+    def best(self) -> float:
+        """The lowest loss of data that was not trained on."""
+        return min(loss for _, loss in self.judged)
 
     @property
     def batch(self) -> int:
@@ -82,7 +105,8 @@ def outcome(path: Path) -> Outcome:
     found = json.loads(path.read_text(encoding="utf-8"))
     if not found["reached"]:
         raise RuntimeError(f"the target loss was never reached: {found['steps'][-1]}")
-    return Outcome([tuple(step) for step in found["steps"]], found["right"])
+    steps = [tuple(step) for step in found["steps"]]
+    return Outcome(steps, found["right"], [tuple(each) for each in found["judged"]], found["own"])
 
 
 def _coordinate(nodes: tuple[Namespace, ...], pace: float, arguments: list[str]) -> None:

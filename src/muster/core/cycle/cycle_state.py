@@ -470,7 +470,7 @@ class CycleState:
         if name == "adaptive":
             if any(spec.role is Role.SERVER for spec in job.roles):
                 return even
-            name = "pack" if self.mood.packing or self._gang_waits else "cheapest"
+            name = "pack" if self.mood.packing else "cheapest"
         if name not in PRICED:
             return STRATEGIES[name]
         return partial(PRICED[name], price=partial(self.prices.of, job.number))
@@ -536,13 +536,6 @@ class CycleState:
                 if devices > 1 and not self._makes_room(self.view.jobs[number].job)
             ),
         )
-
-    @cached_property
-    def _gang_waits(self) -> bool:
-        """Whether a gang has waited for a while although small jobs would be moved for it: what comes
-        free is kept together until it starts."""
-        states = (self.view.jobs[n] for n, devices in self.standing.waiting.items() if devices > 1)
-        return any(self._makes_room(each.job) and each.submitted < self.now for each in states)
 
     def _makes_room(self, job: Job) -> bool:
         """Whether small jobs would be moved for it: then no room need be kept."""

@@ -38,6 +38,7 @@ from muster.runtime.state.agreement import Agreement
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.state.hyper import HyperKeeper
 from muster.runtime.state.state import Packed, TrainingState
+from muster.runtime.step.averages import RunningAverages
 from muster.runtime.step.batch_choice import BatchChoice
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
@@ -125,6 +126,7 @@ class StepEngine(Membership):
         self.whole = True
         """Whether each worker has the whole model."""
         self.probe, self._choice = NoiseProbe(), BatchChoice(self.batching.limits)
+        self._averages = RunningAverages(state.models, self.batching.limits.own)
 
     def begin(self) -> StepPart:
         """Begin a step; return this task's samples."""
@@ -145,6 +147,8 @@ class StepEngine(Membership):
             self.part = self.feed.part(position, self._agreed.shares, crew.rank, self.settings.task)
         else:
             self.part = StepPart(0, 0, self.feed.total(position))
+        if free:
+            self._averages.begin(self.part.total)
         if self.void:
             return self.part
         try:
@@ -441,6 +445,7 @@ class StepEngine(Membership):
             self.apply()
         mine, losses = self._votes[crew.rank], self.state.partial
         self.state.phase, self.state.partial, self.buckets.watching = 0, 0.0, False
+        self._averages.end()
         if self._joiner is not None and mine.able:
             self._joiner.close()
             self._joiner, self.holds = None, True
