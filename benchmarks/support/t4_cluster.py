@@ -84,7 +84,7 @@ def run(policy: Policy, workload: int | Path, case: Case) -> Result:
 
 
 def _learnt(case: Case) -> OutlookSource:
-    ranges = {name: model.range for name, model in tables().items()} if case.free_batch else None
+    ranges = {name: model.range for name, model in tables().items()}
     kind = PartlyTold if case.told else Learnt
     models = {name: model.shape for name, model in tables().items() if model.shape is not None}
     cluster = load_cluster(CLUSTER).cluster

@@ -51,5 +51,5 @@ class Learnt:
         """Return what is believed of a live job."""
         model = job.model or self._models.get(job.application or "")
         if self._foreteller is not None and model is not None:
-            self._learner.foresee(job, self._foreteller.of(model))
+            self._learner.foresee(job, self._foreteller.of(model), model.micro_batch)
         return self._learner.outlook(job, crew, done, self._losses.left(job, truth, done))

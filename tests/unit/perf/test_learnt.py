@@ -226,11 +226,35 @@ def test_a_wrong_first_measurement_is_corrected_by_later_ones() -> None:
 def test_measurements_that_agree_cause_no_other_fit() -> None:
     steps = StepTimes()
     place = PlacedSplit((4,), RANGE.split(64, 4))
-    steps.add(place, 1.0, 0.1)
+    for seconds in (1.0, 1.05, 0.95, 1.02):
+        steps.add(place, seconds, 0.1)
     before = steps.known()
-    for seconds in (1.05, 0.95, 1.02):
+    for seconds in (1.04, 0.96, 1.02):
         steps.add(place, seconds, 0.1)
     assert steps.known() == before
+
+
+def test_a_setting_is_known_better_with_every_doubling_of_its_reports() -> None:
+    steps = StepTimes()
+    place = PlacedSplit((4,), RANGE.split(64, 4))
+    for seconds in (1.04, *[1.0] * 31):  # a first report within the usual jitter
+        steps.add(place, seconds, 0.1)
+        steps.known()
+    assert steps.seconds([place], 64)[0] == pytest.approx(1.0, rel=0.005)
+
+
+def test_a_batch_that_a_device_computes_in_parts_takes_as_long_as_they_do() -> None:
+    known, plain = Learner({"A": 8}), Learner({"A": 8})
+    one = trained("a", most=8)
+    known.foresee(one, {}, at_once=8)
+    for learner in (known, plain):
+        # 64 samples in parts of 8, each 1 s; another 0.5 s to synchronise several devices.
+        for workers, step in ((8, 1.5), (4, 2.5)):
+            learner.watch(one, on(workers), StepReport(step, 0.5), 1.0)
+    rates = [each.outlook(one, None, 0.0).speed for each in (known, plain)]
+    gains = [speed.rate("A", 8) / speed.rate("A", 1) for speed in rates]
+    assert gains[0] == pytest.approx(8 / 1.5, rel=0.1)
+    assert abs(gains[0] - 8 / 1.5) < abs(gains[1] - 8 / 1.5)
 
 
 def test_a_setting_measured_often_counts_more_than_the_form() -> None:
@@ -298,3 +322,13 @@ def test_beyond_its_declared_duration_a_job_is_of_unknown_length() -> None:
     one = replace(trained("one"), duration=100.0)
     learner.watch(one, on(1), StepReport(1.0), 150.0)
     assert learner.outlook(one, None, 150.0).left > 50.0
+
+
+def test_of_like_jobs_of_unknown_length_the_furthest_is_believed_to_end_first() -> None:
+    learner = Learner({"A": 4})
+    ahead, behind = trained("ahead"), trained("behind")
+    for one in (ahead, behind):
+        learner.watch(one, on(1), StepReport(10.0), 1000.0)
+    for done in (1001.0, 1023.0, 1025.0, 2047.0, 2049.0):  # reports are rare: its last was at 1,000
+        further = learner.outlook(ahead, on(1), done)
+        assert further.left < learner.outlook(behind, None, 1000.0).left

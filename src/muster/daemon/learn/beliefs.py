@@ -493,8 +493,10 @@ class Beliefs:
 
     def _foresee(self, job: Job, told: Job) -> None:
         """Tell the learner what the shape of a job's model foretells, if it is known."""
-        found = self._shapes.foretold(self._mark(job), job.model, self._transfers.cluster)
-        self._learner.foresee(told, found)
+        model = self._shapes.model(self._mark(job)) or job.model
+        if model is not None:
+            found = self._shapes.foretold(model, self._transfers.cluster)
+            self._learner.foresee(told, found, model.micro_batch)
 
     def _unstarted(self, job: Job) -> Outlook:
         """Return the outlook of a job that has not run, shared by all about which the same is known."""

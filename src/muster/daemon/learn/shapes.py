@@ -196,18 +196,19 @@ class Shapes:
         watched = self._jobs.get(job)
         return watched.measured.get(sync) if watched is not None else None
 
-    def foretold(
-        self, mark: str, named: ModelProfile | None, cluster: Cluster | None
-    ) -> Mapping[str, Foresight]:
-        """Return what a model foretells of its steps by device type; `named`: by its user."""
-        model = self._models[mark][0] if mark in self._models else named
-        if model is None or cluster is None:
+    def model(self, mark: str) -> ModelProfile | None:
+        """Return the model of a mark."""
+        known = self._models.get(mark)
+        return known[0] if known is not None else None
+
+    def foretold(self, model: ModelProfile, cluster: Cluster | None) -> Mapping[str, Foresight]:
+        """Return what a model foretells of its steps by device type."""
+        if cluster is None:
             return {}
         before = self._foreteller
         if before is None or before.cluster is not cluster or before.knowledge is not self._knowledge:
-            self._foreteller = Foreteller(cluster, self._knowledge)
-        assert self._foreteller is not None
-        return self._foreteller.of(model)
+            self._foreteller = before = Foreteller(cluster, self._knowledge)
+        return before.of(model)
 
     def knowledge(self, links: LinkHistory, now: float) -> Knowledge:
         """Return what is known: the same object until something has changed, and for a while."""

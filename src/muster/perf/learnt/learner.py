@@ -24,7 +24,7 @@ from muster.perf.learnt.batches import Array, BatchRange, MeasuredBatches, Split
 from muster.perf.learnt.changes import ChangeCosts, ChangeKind
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.held import Held, packed
-from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed
+from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed, octave_left
 from muster.perf.learnt.priors import prior_from
 from muster.perf.learnt.ratios import SPREAD, slower
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
@@ -82,10 +82,22 @@ class _Kind:
     """Steps by batch, of those whose batch is free."""
     foreseen: Mapping[str, Foresight] = field(default_factory=dict)
     """What the shape of its model foretells, by device type."""
+    at_once: int = 0
+    """Most samples that a device computes at once; 0: all of its share."""
 
     @property
     def way(self) -> Way:
         return self.noise if self.noise else self.worth
+
+    def split(self, batch: int | None, devices: int) -> Split:
+        """Split a batch: without known limits in as few passes as it can, an unknown one evenly."""
+        if batch is None:
+            return Split(devices, 1, 0)
+        if self.range is not None:
+            return self.range.split(batch, devices)
+        local = -(-batch // devices)
+        passes = -(-local // self.at_once) if self.at_once else 1
+        return Split(devices, -(-local // passes), passes - 1)
 
 
 class Learner:
@@ -124,7 +136,7 @@ class Learner:
         """Take in a report of a job that has done this much work."""
         kind = self._kind(job)
         kind.reached = max(kind.reached, done)
-        split = _split(kind.range, held.batch or job.batch, held.workers)
+        split = kind.split(held.batch or job.batch, held.workers)
         kind.batches.add(held, split.batch, report.step / report.slowed)
         if held.device_type not in kind.steps:
             kind.steps[held.device_type] = self._unseen(kind, held.device_type)
@@ -141,10 +153,16 @@ class Learner:
         else:
             self._own[job.number] = held, report.step
 
-    def foresee(self, job: Job, told: Mapping[str, Foresight]) -> None:
-        """Take in what the shape of a job's model foretells by device type; its steps correct that."""
+    def foresee(self, job: Job, told: Mapping[str, Foresight], at_once: int = 0) -> None:
+        """Take in what the shape of a job's model foretells by device type; its steps correct that.
+
+        `at_once`: most samples that it computes at once on a device; 0: all of its share."""
+        kind = self._kind(job)
         if told:
-            self._kind(job).foreseen = told
+            kind.foreseen = told
+        if kind.at_once != at_once:
+            kind.at_once = at_once
+            self._memo.clear()
 
     def paused(self, job: Job, change: ChangeKind, seconds: float) -> None:
         """Take in the s without progress that a change has cost a job."""
@@ -168,6 +186,9 @@ class Learner:
     def outlook(self, job: Job, held: Held | None, done: float, ahead: Left | None = None) -> Outlook:
         """Return the outlook of a live job; `ahead`: work left by what only this job shows."""
         kind, first = self._kind(job), self._types(job)[0]
+        # Not only by reports: a job believed longer than its like, having done a little more than they
+        # have shown, would be stopped for them, and each of them in turn.
+        kind.reached = max(kind.reached, done)
         costs = self._cost(job, kind, first)
         end, left = self._left(job, kind, costs, done, ahead)
         speed = self._speed(job, kind, stretch(done), stretch(end))
@@ -206,12 +227,12 @@ class Learner:
         if work is not None:
             end = done + work.middle
             return end, Left(costs.alone(done, end), work.spread)
-        end = max(done, kind.reached)
+        end = kind.reached
         passed, reached = (costs.alone(0.0, each) if kind.steps else 0.0 for each in (done, end))
         declared = self._declared(job, kind, stretch(done))
         if declared > passed:
             return end, Left(declared - passed, DECLARED)
-        return end, self._all.coarse(passed, reached, FIRST)
+        return end, self._all.coarse(passed, reached, FIRST, octave_left(end))
 
     def _declared(self, job: Job, kind: _Kind, at: int) -> float:
         """Return the s on one device that the user's duration, with the gang, comes to; 0: none."""
@@ -284,7 +305,7 @@ class Learner:
         Infinite where a batch is too small for the devices; the largest batch always counts.
         """
         node = self._node_devices.get(device_type, max(devices))
-        splits = [[_split(kind.range, batch, k) for k in devices] for batch in batches]
+        splits = [[kind.split(batch, k) for k in devices] for batch in batches]
         places = [PlacedSplit(packed(each.devices, node), each) for row in splits for each in row]
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
@@ -303,7 +324,7 @@ class Learner:
         steps, batch = self._steps(kind, device_type), self._batches(job, kind)[-1]
         devices = max(1, min(steps.widest, job.workers.most))
         place = PlacedSplit(
-            packed(devices, self._node_devices[device_type]), _split(kind.range, batch, devices)
+            packed(devices, self._node_devices[device_type]), kind.split(batch, devices)
         )
         key = ("spread", kind.name, device_type, devices, batch)
         version = self._base(kind, device_type), steps.known()
@@ -408,12 +429,3 @@ def _hope(seconds: Array, devices: Sequence[int], widest: int, upto: int) -> Non
         most = np.minimum(np.array(devices[at:]), upto)
         perfect = seconds[:, at : at + 1] * widest / most
         seconds[:, at:] = np.minimum(seconds[:, at:], perfect)
-
-
-def _split(limits: BatchRange | None, batch: int | None, devices: int) -> Split:
-    """Split a batch: without known limits in one pass, an unknown batch evenly."""
-    if batch is None:
-        return Split(devices, 1, 0)
-    if limits is None:
-        return Split(devices, -(-batch // devices), 0)
-    return limits.split(batch, devices)

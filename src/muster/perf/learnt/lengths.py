@@ -11,8 +11,10 @@ so that without any evidence a job is expected to take as long again as it has t
 
 Lengths of unrelated jobs differ so much that the longer one has run, the longer it is expected to run:
 equal jobs would take turns forever, each stopped as soon as it has run longer than another. For those,
-d is rounded up to a power of two: what is left shrinks while a job runs and grows only when it has run
-as long again (Tiresias has discrete queues for the same reason).
+d is rounded up to an octave: what is left shrinks while a job runs and grows only when it has run as
+long again (Tiresias has discrete queues for the same reason). Octaves are of the work that any job of
+the application has done, not of seconds, which differ by batch: so all its jobs are believed equally
+long, and the one that is furthest ends first.
 """
 
 from bisect import bisect_right, insort
@@ -70,13 +72,13 @@ class Lengths:
         if len(self._order) > KEPT:
             del self._sorted[bisect_right(self._sorted, self._order.pop(0)) - 1]
 
-    def coarse(self, done: float, exceeds: float, first: float) -> Left:
-        """Return what is left of an unrelated job, by octaves of what it has done.
+    def coarse(self, done: float, exceeds: float, first: float, octave: float) -> Left:
+        """Return what is left of an unrelated job, by octaves of what it and its like have done.
 
-        `first`: the length expected without any evidence.
+        `first`: the length expected without any evidence; `octave`: of which `exceeds` is the start,
+        as the ratio of its end to that (see `octave_left`).
         """
-        least = max(done, exceeds, first / 2)
-        return self.left(done, 2.0 ** ceil(log2(least)) if least > first / 2 else 0.0, first)
+        return self.left(done, exceeds * octave if exceeds > first / 2 else 0.0, first)
 
     def left(self, done: float, exceeds: float = 0.0, first: float = 0.0) -> Left:
         """Return what is left of a job that has done `done` and is known to exceed `exceeds`."""
@@ -87,6 +89,11 @@ class Lengths:
             max(_quantile(alive, tail, part) - done, LEAST * tail) for part in (SIGMA, 0.5, 1 - SIGMA)
         )
         return Left(middle, log(high / low) / 2)
+
+
+def octave_left(work: float) -> float:
+    """Return the ratio of the next power of two to this much work."""
+    return 2.0 ** ceil(log2(work)) / work if work > 0 else 1.0
 
 
 def _quantile(alive: Sequence[float], tail: float, part: float) -> float:

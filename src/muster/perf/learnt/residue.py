@@ -17,7 +17,7 @@ import numpy as np
 from muster.perf.learnt.batches import Array
 from muster.perf.speed.step_form import StepSetting
 
-TAU = 0.1
+TAU = 0.06
 """Standard deviation of the logarithm: the form's errors on measured jobs (see perf_t4)."""
 REACH = 0.35
 """Doublings of devices, nodes or batch over which it holds: within a third of one."""

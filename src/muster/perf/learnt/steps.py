@@ -5,7 +5,8 @@ the first report it is the prior, made from other applications (`priors`) and th
 
 Reports are averaged by setting. The form is refitted only while few settings are known, when a new one
 is off its prediction, or when a known one is no longer what it was fitted to: a first measurement may
-be wrong, and a machine may have become faster. The residue, which is cheap, follows every change.
+be wrong, and a machine may have become faster. The residue, which is cheap, follows every change of a
+mean, and its every doubling of reports.
 """
 
 from collections.abc import Sequence
@@ -24,8 +25,9 @@ FEW = 8
 """Each new setting up to this number is worth a refit: the form needs as many."""
 MOST = 48
 """Settings kept: a batch of its own, of each job of an application, on a dozen placements."""
-AVERAGED = 8
-"""Newest reports of a setting that are averaged: their jitter is then a third of one's."""
+AVERAGED = 32
+"""Newest reports of a setting that are averaged: their jitter is then a sixth of one's, 1 %. Policies
+tell settings apart that differ by a few per cent, and a share that follows jitter costs pauses."""
 SURPRISE = 0.15
 """Error of the logarithm of a step that causes a refit: the usual difference between placements that
 the form cannot know (`speed.fitted.Spread`)."""
@@ -93,7 +95,9 @@ class StepTimes:
         self._reports[setting] = mended = [*kept, sample][-AVERAGED:]
         mean = log(_mean(mended).seconds)
         self._stale = self._stale or _apart(mean, self._fitted_to.get(setting)) > SURPRISE
-        self._moved_on = self._moved_on or _apart(mean, self._known.get(setting)) > MOVED
+        surer = len(mended) > len(known) and len(mended).bit_count() == 1
+        moved = _apart(mean, self._known.get(setting)) > MOVED
+        self._moved_on = self._moved_on or surer or moved
 
     def known(self) -> tuple[int, int, Prior]:
         """Return a version that changes with the fit, the widest report and the prior."""
