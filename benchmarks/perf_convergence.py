@@ -3,6 +3,8 @@
 Each curve of examples/training/curves is cut at 20, 50 and 80 % of the way to its convergence, for
 three thresholds; from the points up to there the total is predicted. Error: |predicted - true| / true.
 Both predictors are judged on the cases that ours answers; those it calls unknown are counted.
+The same curves then stand for live trainings that end by their loss: by the rule of `until`, judged by
+each loss as it was recorded, noise included.
 `--calibrate` prints the interval's constants from the tuning curves, which no figure here is made of.
 Prints tables, then one line per target.
 """
@@ -11,16 +13,17 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import nan, sqrt
 from statistics import fmean, median, stdev
 
 import numpy as np
 
+from muster.ending import Ending
 from muster.perf.epochs.convergence import EpochForecast, Remaining, Target, TrainingStage, remaining
 from muster.perf.epochs.loss_curve import Floats, LossPoint
 from muster.perf.estimate import Unknown
 from support.bars import bar, print_table
-from support.curves import CURVES, Case, cases, load, published_total
+from support.curves import CURVES, Case, cases, judged_cases, load, published_total
 
 SHARES = (0.2, 0.5, 0.8)
 SHOWN = 0.002
@@ -29,6 +32,10 @@ CALIBRATION_SHARES = tuple(share / 100 for share in range(15, 95, 5))
 ONE_SIDED_90 = 1.28
 """Standard errors below a mean that hold nine times out of ten."""
 REFIT_POINTS = 500
+WITHIN = 0.25
+"""Of a live training's total, at half-time."""
+RULE_MILLISECONDS = 5.0
+"""Of one core: a job asks some twenty times while its epochs double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ class Outcome:
     now: float
     answer: Remaining | Unknown
     published: float
-    """Total epochs."""
+    """Total epochs; NaN for an ending that the published code does not know."""
 
     @property
     def total(self) -> float | None:
@@ -67,7 +74,8 @@ def outcome(case: Case, share: float) -> Outcome:
     """One case asked once."""
     seen = case.seen(share)
     answer = remaining(seen, case.target)
-    return Outcome(case, share, seen[-1].epoch, answer, published_total(seen, case.target))
+    published = nan if case.target.ending else published_total(seen, case.target)
+    return Outcome(case, share, seen[-1].epoch, answer, published)
 
 
 def by_curve(made: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
@@ -112,6 +120,26 @@ def _width(one: Outcome) -> float:
     return (one.answer.epochs.high - one.answer.epochs.low) / one.case.truth
 
 
+def by_rule(made: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
+    """A row per share of the way, over all curves and endings."""
+    for share in SHARES:
+        known = answered(made, share)
+        asked = sum(one.share == share for one in made)
+        errors = [one.error(total) for one, total in known]
+        figures = (median(errors), fmean(errors), fmean(one.covered for one, _ in known))
+        cells = (*(f"{figure:.3f}" for figure in figures), f"{median(_width(o) for o, _ in known):.2f}")
+        yield f"{share:.0%}", str(asked), str(asked - len(known)), *cells
+
+
+def print_rule_bars(judged: Sequence[Outcome], milliseconds: float) -> None:
+    """One line per target of endings."""
+    figure = median(one.error(total) for one, total in answered(judged, 0.5))
+    bar("ending-median-error-at-50", figure, WITHIN)
+    covered = fmean(one.covered for one, _ in answered(judged))
+    bar("ending-interval-coverage", covered, 0.8, above=True)
+    bar("ending-refit-500-points-ms", milliseconds, RULE_MILLISECONDS)
+
+
 def print_bars(made: Sequence[Outcome], milliseconds: float) -> None:
     """One line per target."""
     for share in SHARES:
@@ -124,17 +152,17 @@ def print_bars(made: Sequence[Outcome], milliseconds: float) -> None:
     bar("convergence-refit-500-points-ms", milliseconds, 1.0)
 
 
-def refit_milliseconds(repeats: int) -> float:
-    """Median time of one answer from 500 points, by the longest recorded curve stretched to as many."""
+def refit_milliseconds(repeats: int, target: Target) -> float:
+    """Median processor time of an answer from 500 points: the longest recorded curve, stretched."""
     longest = max(load(), key=lambda curve: len(curve.points)).points
     at = np.linspace(1, len(longest), REFIT_POINTS)
     losses = np.interp(at, [p.epoch for p in longest], [p.loss for p in longest])
     points = [LossPoint(float(epoch), float(loss)) for epoch, loss in zip(at, losses, strict=True)]
     times = []
     for _ in range(repeats):
-        began = time.perf_counter()
-        remaining(points, Target(SHOWN))
-        times.append(time.perf_counter() - began)
+        began = time.process_time()
+        remaining(points, target)
+        times.append(time.process_time() - began)
     return 1e3 * median(times)
 
 
@@ -144,7 +172,12 @@ def calibrate() -> None:
     They are quantiles of (true - forecast) / doubt at many shares of the way. Predictions for one curve
     err alike, so quantiles of all of them promise too much for a new curve: the level is raised until
     the ends, taken without a curve, cover 80 % of it, with 90 % confidence of that mean over curves."""
-    made = outcomes(list(cases(load(CURVES / "tuning"))), CALIBRATION_SHARES)
+    tuning = load(CURVES / "tuning")
+    for found in (cases(tuning), judged_cases(tuning)):
+        _print_calibrated(outcomes(list(found), CALIBRATION_SHARES))
+
+
+def _print_calibrated(made: Sequence[Outcome]) -> None:
     forecasts = [(one, one.answer.forecast) for one in made if isinstance(one.answer, Remaining)]
     print_table(
         "stage asked curves level low median high left-out",
@@ -195,7 +228,13 @@ def main() -> None:
     print_table(f"{heading}", by_curve(made))
     print(f"relative error over {len({one.case.curve.name for one in made})} curves, all thresholds")
     print_table("way cases unknown median mean published its-mean coverage width", by_share(made))
-    print_bars(made, refit_milliseconds(50 if chosen.quick else 500))
+    judged = outcomes(list(judged_cases(load())), SHARES)
+    print("the same curves ended by `until`, each loss judged as it was recorded")
+    print_table("way cases unknown median mean coverage width", by_rule(judged))
+    repeats = 50 if chosen.quick else 500
+    print_bars(made, refit_milliseconds(repeats, Target(SHOWN)))
+    ending = Target.of(Ending(decrease=SHOWN))
+    print_rule_bars(judged, refit_milliseconds(repeats, ending))
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def shapes(seed: int) -> tuple[nn.Module, Any, TensorDataset, Losses, list[Tenso
 def text(_: int) -> tuple[nn.Module, Any, TensorDataset, Losses, list[Tensor]]:
     """The GPT: model, optimiser, data, losses, and new pieces of text."""
     model = gpt.Gpt(width=64, layers=2, length=LENGTH)
-    x, y = gpt.pieces(LENGTH).tensors
+    x, y = gpt.pieces(gpt.TEXT, LENGTH).tensors
 
     def losses(net: nn.Module, batch: list[Tensor]) -> Tensor:
         return cross_entropy(net(batch[0]).transpose(1, 2), batch[1], reduction="none").mean(1)

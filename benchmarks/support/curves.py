@@ -4,12 +4,14 @@ import csv
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import isfinite
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import curve_fit
 
+from muster.ending import Ending, Trend
 from muster.perf.epochs.convergence import Target
 from muster.perf.epochs.loss_curve import Floats, LossCurve, LossPoint
 
@@ -18,6 +20,10 @@ DECREASES = (0.005, 0.002, 0.001)
 """Thresholds at which the recorded curves converge within their records."""
 LEAST_TRUTH = 25
 """Epochs: of a shorter training, a fifth is too few points for any fit."""
+PATIENCES = (3, 5)
+"""Flat epochs in a row, of endings."""
+BOUNDS = (0.3, 0.1, 0.03)
+"""Bounds of endings: the part that is left of the way from the first loss to the least."""
 PUBLISHED_MOST = 100
 """Epochs: the published code never predicts more in all."""
 GIVEN_UP = 20
@@ -65,6 +71,35 @@ def cases(curves: list[Recorded]) -> Iterator[Case]:
             truth = converged(curve, target)
             if truth is not None and truth >= LEAST_TRUTH:
                 yield Case(curve, target, truth)
+
+
+def judged_cases(curves: list[Recorded]) -> Iterator[Case]:
+    """Each curve with each ending that would have ended it, judged by each recorded loss as it is."""
+    for curve in curves:
+        losses = [point.loss for point in curve.points]
+        if not all(isfinite(loss) for loss in losses):
+            continue
+        for ending in _endings(losses[0], min(losses)):
+            truth = _ended(losses, ending)
+            if truth is not None and truth >= LEAST_TRUTH:
+                yield Case(curve, Target.of(ending), truth)
+
+
+def _endings(first: float, least: float) -> Iterator[Ending]:
+    for decrease, patience in product(DECREASES, PATIENCES):
+        yield Ending(decrease=decrease, patience=patience)
+    for part in BOUNDS:
+        yield Ending(bound=least + part * (first - least))
+
+
+def _ended(losses: list[float], ending: Ending) -> int | None:
+    """The epoch after which a training with these losses ends, if it does."""
+    trend = Trend()
+    for epoch, loss in enumerate(losses, 1):
+        trend = ending.after(trend, loss)
+        if ending.is_met(trend, loss):
+            return epoch
+    return None
 
 
 def converged(curve: Recorded, target: Target) -> int | None:

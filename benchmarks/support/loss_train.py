@@ -47,7 +47,7 @@ def pictures(seed: int) -> Recipe:
 
 def text(seed: int) -> Recipe:
     """The GPT of gpt.py, small, on a part of the pages that the seed chooses."""
-    pieces = gpt.pieces(LENGTH)
+    pieces = gpt.pieces(gpt.TEXT, LENGTH)
     first = 50 * seed
     data = TensorDataset(*(rows[first : first + LETTERS // LENGTH] for rows in pieces.tensors))
     model = gpt.Gpt(width=32, layers=1, length=LENGTH)

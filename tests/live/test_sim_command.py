@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,13 @@ def midway(out: Path) -> subprocess.Popen[str]:
     """The command, in a group of processes of its own, with its first result just stored."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        command(out), stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        command(out),
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        start_new_session=True,
+        # As at a terminal: whoever is started in the background of a shell ignores Ctrl-C.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     while not finished(out) and process.poll() is None:
         with suppress(subprocess.TimeoutExpired):

@@ -13,6 +13,7 @@ import torch
 from muster.runtime.errors import BadCheckpointError
 from muster.runtime.state import places
 from muster.runtime.state.checkpoint import Checkpoints
+from muster.runtime.state.fence import FencedError, WriterFence, WriterTerm, WriterTerms
 from muster.runtime.state.owner import CheckpointOwner, WriterClaim
 from muster.runtime.state.places import Place, RemoteFolder, place_of
 from tests import s3_server
@@ -87,6 +88,23 @@ def test_a_run_that_was_given_up_writes_nothing_that_counts(where: str) -> None:
     found = new.latest(SIGNED)
     new.release()
     assert found is not None and found[0] == 10
+
+
+def test_a_run_that_shrinks_to_one_machine_still_writes(tmp_path: Path) -> None:
+    def fence(current: WriterTerm, real: WriterTerm) -> WriterFence:
+        terms = WriterTerms(lambda: current, spanning=lambda: real)
+        return WriterFence(place_of(str(tmp_path)), WriterClaim(ADA, "run", attempt=1), terms)
+
+    both, alone = WriterTerm(1, "a b"), WriterTerm(2, "b")
+    first = fence(both, both)
+    first.take(begins=True)
+    survivor = fence(WriterTerm(), alone)  # on one machine terms do not count by themselves
+    survivor.take()
+    survivor.take()
+    survivor.check()
+    assert survivor.top.term == alone
+    with pytest.raises(FencedError, match="this one was given up"):
+        first.take()
 
 
 def test_of_writers_that_claim_at_once_each_gets_a_number(where: str) -> None:

@@ -59,6 +59,9 @@ def test_tensorboard_shows_one_run_over_a_resize_a_kill_and_a_resumption(tmp_pat
         job.kill("worker-1")
         job.kill("worker-2")
         assert job.wait(LONG).code == 1
+        # A step may count and its primary be killed before it has logged it.
+        changes = job.history.changes
+        unlogged = {change.step - 1 for change in changes if change.cause == "failure"}
     with Job(tmp_path, *args, script=TRACKED, workers=1) as job:
         job.finish()
     (run,) = (tmp_path / "runs").iterdir()
@@ -66,7 +69,8 @@ def test_tensorboard_shows_one_run_over_a_resize_a_kill_and_a_resumption(tmp_pat
     assert len(list(run.iterdir())) >= 3, "a file for each primary"
     events = accumulator.EventAccumulator(str(run)).Reload()
     steps = [event.step for event in events.Scalars("loss")]
-    assert steps == list(range(20 * tasks.STEPS))
+    assert steps == sorted(set(steps)), "each once, in order"
+    assert set(range(20 * tasks.STEPS)) - set(steps) <= unlogged
 
 
 @pytest.mark.slow

@@ -427,7 +427,8 @@ class Beliefs:
         held = Held(shown.device_type, shown.workers, shown.told_batch)
         # A single worker synchronises with nobody: what it measured is something else.
         sync = shown.sync if sum(shown.workers) > 1 else 0.0
-        gain = (held.batch or 1) / (shown.kin.batch or held.batch or 1) if shown.kin.largest else 1.0
+        own = shown.kin.batch or held.batch or 1
+        gain = (held.batch or own) / own if shown.kin.largest else 1.0  # no order: its own batch
         report = StepReport(shown.step, sync, gain, shown.noise, slowed=shown.slowed)
         self._learner.watch(told, held, report, shown.done)
         self._applications.learn(shown.kin)

@@ -9,7 +9,7 @@ The interval's constants were tuned on recorded curves that no reported figure u
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from statistics import median
 
 import numpy as np
@@ -30,6 +30,7 @@ from muster.perf.epochs.loss_curve import (
     recent_noise,
     smooth,
     thin,
+    windows,
 )
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 
@@ -48,10 +49,13 @@ SETTLED = 8
 LEVELS_APART = 4.5
 """Epochs from the middle of the four points before a drop to the middle of the three after it."""
 FAR_AHEAD = 10.0
-"""Times the epochs so far: a curve does not say when a bound that is farther ahead is reached."""
-ALL = (0.0, 0.5, 1.0)
+"""Times the epochs so far: a curve does not say when an end that is farther ahead is reached."""
 LIKELY = (0.1, 0.5, 0.9)
-"""Quantiles: ends of three fits, and of many simulated ends, whose outermost are there by chance."""
+"""Quantiles of simulated ends: the outermost are there by chance."""
+LATEST = 3
+"""Points whose mean is where the loss is."""
+INDEPENDENT = 0.1
+"""Of the points of a fit: those that tell by themselves which form fits better."""
 RISE = 0.05
 """The loss is rising if it lies this share of the largest loss above its best."""
 
@@ -137,10 +141,10 @@ ENDS = {
 `benchmarks/perf_convergence.py --calibrate`. Only a slow start is corrected: the formula is
 steepest at its start, so it does not hold yet and usually predicts too long."""
 SIMULATED_ENDS = {
-    TrainingStage.SLOW_START: (-0.95, -0.41, 0.36),
-    TrainingStage.EARLY: (-1.13, -0.45, 0.27),
-    TrainingStage.MIDDLE: (-0.47, 0.0, 0.92),
-    TrainingStage.LATE: (-0.22, 0.0, 0.94),
+    TrainingStage.SLOW_START: (-0.93, -0.29, 0.83),
+    TrainingStage.EARLY: (-1.10, -0.35, 0.33),
+    TrainingStage.MIDDLE: (-0.41, 0.0, 1.00),
+    TrainingStage.LATE: (-0.20, 0.0, 1.00),
 }
 """The same where the rule is simulated. What is predicted to be early in its way, too, is usually
 nearer to its end."""
@@ -199,11 +203,12 @@ def remaining(
 
 
 def _trend(points: Sequence[LossPoint], target: Target) -> Trend:
-    """Return what the target's rule knows after these epochs."""
-    rule = target.ending or Ending(target.below, target.decrease, target.epochs)
+    """Return what the target's rule knows after these epochs; of a curve's, only the first loss."""
     trend = Trend()
+    if target.ending is None:
+        return Trend(next((point.loss for point in points if isfinite(point.loss)), 0.0))
     for point in points:
-        trend = rule.after(trend, point.loss)
+        trend = target.ending.after(trend, point.loss)
     return trend
 
 
@@ -241,8 +246,7 @@ def _predict(
     slow_start = not drop and steepest >= max(len(part.epochs) - LEAST_POINTS, 1)
     fitted = part.since(min(steepest, len(part.epochs) - LEAST_POINTS))
     now = float(whole.epochs[-1])
-    noise = recent_noise(whole) * whole.scale
-    forecast = _forecast(fitted, target, noise, trend, slow_start=slow_start)
+    forecast = _forecast(fitted, target, trend, slow_start=slow_start)
     if target.decrease is None and target.most is None and forecast.left >= FAR_AHEAD * now:
         level = forecast.curve.scale * forecast.curve.b2
         detail = f"the loss levels off at {level:.4g}, by what it has shown so far"
@@ -251,39 +255,74 @@ def _predict(
     return Remaining(_at_most(forecast.estimate(), target, now), notes, forecast)
 
 
-def _forecast(
-    part: Series, target: Target, noise: float, trend: Trend, *, slow_start: bool
-) -> EpochForecast:
+def _forecast(part: Series, target: Target, trend: Trend, *, slow_start: bool) -> EpochForecast:
     """Return the median of the ends that are possible. The doubt grows with the distance and with their
     disagreement, and is at least the epochs over which convergence is judged."""
     now = float(part.epochs[-1])
-    far = FAR_AHEAD * now if target.decrease is None else inf
+    rule = target.ending
+    far = inf if target.decrease is not None and rule is None else FAR_AHEAD * now
     curves = fit(part)
     plain = np.array(
         [target.end_of(each, part.noise * part.scale, abs(trend.first)) for each in curves]
     )
     middle = curves[int(plain.argsort()[len(plain) // 2])]
-    rule = target.ending
-    found = plain if rule is None else _simulated(part, curves, rule, noise, trend)
-    quantiles, weight = (ALL, 1.0) if rule is None else (LIKELY, 0.5)
-    low, left, high = np.quantile(np.clip(found - now, 0.0, far), quantiles, method="nearest").tolist()
-    doubt = left / 2 + weight * (high - low) + target.epochs
+    if rule is None:
+        low, left, high = sorted(np.clip(plain - now, 0.0, far).tolist())
+        doubt = left / 2 + high - low + target.epochs
+    else:
+        found, weights = _simulated(part, curves, rule, trend)
+        low, left, high = _quantiles(np.clip(found - now, 0.0, far), weights)
+        doubt = left / 2 + (high - low) / 2 + target.epochs
     stage = TrainingStage.SLOW_START if slow_start else _stage(now / (now + left))
     return EpochForecast(middle, left, doubt, stage, simulated=rule is not None)
 
 
 def _simulated(
-    part: Series, curves: Sequence[LossCurve], ending: Ending, noise: float, trend: Trend
-) -> Floats:
-    """Return the epochs after which the training may end by its rule, each as likely as the others:
-    one for each continuation of both forms' curves."""
+    part: Series, curves: Sequence[LossCurve], ending: Ending, trend: Trend
+) -> tuple[Floats, Floats]:
+    """Return the epochs after which the training may end by its rule, and the weight of each: one for
+    each continuation of both forms' curves."""
     both: tuple[LossCurve | DecayCurve, ...] = (*curves, *fit_decays(part))
+    fitted = [curve.losses(np.maximum(part.epochs, curve.since)) / part.scale for curve in both]
+    misfits, weights = _weights_by_fit(part, fitted)
+    noise = recent_noise(part, fitted[int(misfits.argmin())]) * part.scale
     target, first = Target.of(ending), abs(trend.first)
-    plain = [(curve, target.end_of(curve, noise, first)) for curve in both]
+    plain = np.array([target.end_of(curve, noise, first) for curve in both])
     # One that levels off above a bound says so of its form: another may fit as well and reach it.
-    likely = [(curve, end) for curve, end in plain if end < inf] or plain
-    without = np.array([end for _, end in likely])
-    return ends([curve for curve, _ in likely], noise, float(part.epochs[-1]), ending, trend, without)
+    likely = [i for i, end in enumerate(plain.tolist()) if end < inf] or [*range(len(both))]
+    # Each continues where the loss is: one that begins above the best would seem flat at once.
+    shifts = [part.scale * float((part.losses - each)[-LATEST:].mean()) for each in fitted]
+    if ending.decrease is None:
+        shifts = [0.0] * len(both)
+    kept = [(both[i], shifts[i]) for i in likely]
+    found = ends(kept, noise, float(part.epochs[-1]), ending, trend, plain[likely])
+    return found.ravel(), np.repeat(weights[likely], found.shape[1])
+
+
+def _weights_by_fit(part: Series, fitted: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Return the misfit of each curve, and how likely it is beside the other form's of its window.
+
+    Bayes' weight of a form is misfit^(-n/2) for n independent points. Misfits of a curve are not
+    independent from epoch to epoch: n is taken as a part of the points. Nothing fits better than noise.
+    """
+    _, places, _, _ = windows(part)
+    windowed = np.concatenate((places, places))
+    squares = (np.stack(fitted) - part.losses) ** 2
+    misfits: Floats = (windowed * squares).sum(-1) / windowed.sum(-1)
+    counts = INDEPENDENT * (windowed > 0).sum(-1)
+    least = part.noise**2 / 2 + TINY
+    forms = (-counts / 2 * np.log(np.maximum(misfits, least))).reshape(2, -1)
+    likely = np.exp(forms - forms.max(0))
+    found: Floats = (likely / likely.sum(0)).ravel()
+    return misfits, found
+
+
+def _quantiles(values: Floats, weights: Floats) -> tuple[float, ...]:
+    """Return the quantiles of weighted values."""
+    order = values.argsort()
+    passed = weights[order].cumsum() / weights.sum()
+    at = np.minimum(passed.searchsorted(LIKELY), len(values) - 1)
+    return tuple(values[order][at].tolist())
 
 
 def _stage(share: float) -> TrainingStage:

@@ -34,17 +34,23 @@ class Curve(Protocol):
 
 
 def ends(
-    curves: Sequence[Curve], noise: float, now: float, ending: Ending, trend: Trend, without: Floats
+    curves: Sequence[tuple[Curve, float]],
+    noise: float,
+    now: float,
+    ending: Ending,
+    trend: Trend,
+    without: Floats,
 ) -> Floats:
     """Return the epoch after which each continuation of each curve ends: (curves, paths).
 
+    `curves`: each with what is added to its losses.
     `without`: each curve's end without noise, for those that do not end while they are simulated."""
     found = np.full((len(curves), PATHS), inf)
-    levels = np.stack([curve.losses(np.array([now])) for curve in curves])[:, None, :]
+    levels = np.stack([curve.losses(np.array([now])) + shift for curve, shift in curves])[:, None, :]
     run = _Run(ending, trend, np.repeat(levels, PATHS, 1))
     for time in range(TIMES):
         epochs = now + 1 + AHEAD * time + np.arange(AHEAD, dtype=np.float64)
-        middle = np.stack([curve.losses(epochs) for curve in curves])
+        middle = np.stack([curve.losses(epochs) + shift for curve, shift in curves])
         met = run.on(middle[:, None, :] + noise * NOISE[time])
         ended = met.any(-1) & (found == inf)
         found[ended] = epochs[met.argmax(-1)][ended]

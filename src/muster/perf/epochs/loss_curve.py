@@ -159,12 +159,13 @@ def _noise(losses: Floats) -> float:
     return float(np.median(np.abs(np.diff(losses, n=2)))) / 0.6745 / sqrt(6)
 
 
-def recent_noise(series: Series) -> float:
-    """Return the standard deviation of one epoch's error in the latter half: it falls with the loss."""
+def recent_noise(series: Series, fitted: Floats) -> float:
+    """Return the standard deviation of one epoch's error about a curve, as a share of the largest loss,
+    in the latter half: it falls with the loss."""
     recent = max(len(series.losses) // 2, LEAST_RECENT)
     # A point may be the mean of several epochs.
     each = (series.epochs[-1] - series.epochs[0]) / (len(series.epochs) - 1)
-    return _noise(series.losses[-recent:]) * sqrt(max(each, 1.0))
+    return _noise((series.losses - fitted)[-recent:]) * sqrt(max(each, 1.0))
 
 
 def fit(series: Series) -> tuple[LossCurve, ...]:

@@ -67,6 +67,8 @@ class WriterTerms:
     current: Callable[[], WriterTerm] = WriterTerm
     heard: Callable[[], bool] = lambda: True
     """Waits for the coordinator to hear of the current term; False if it does not."""
+    spanning: Callable[[], WriterTerm] = WriterTerm
+    """The current one of a run that has spanned machines, also if it is on one by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +126,10 @@ class WriterFence:
 
         `begins`: the run begins, so terms that its tasks had before do not count.
         """
-        term = self._terms.current()
         while True:
             names = self._place.names()
             top = claimed(self._place, names)
+            term = self._term(top)
             if self._is_ours(top, term):
                 self.top = top
                 return
@@ -142,6 +144,12 @@ class WriterFence:
         top = claimed(self._place, self._place.names())
         if top.number > self.top.number:
             raise self._fenced(top)
+
+    def _term(self, top: Claimed) -> WriterTerm:
+        """Return this writer's term; a run that shrank to one machine counts on."""
+        of_run = (top.run, top.attempt) == (self._claim.run, self._claim.attempt)
+        term = self._terms.current()
+        return self._terms.spanning() if of_run and top.term.number and not term.number else term
 
     def _is_ours(self, top: Claimed, term: WriterTerm) -> bool:
         mine = (self._claim.run, self._claim.attempt, term)

@@ -44,7 +44,7 @@ class Saving:
         source = resume_from or self._settings.resume_from
         claim = claim_of(self._settings, path_or_url(source) if source else None)
         where = own_place(folder, self._settings.checkpoint)
-        terms = WriterTerms(self._term, self._heard)
+        terms = WriterTerms(self._term, self._heard, self._spanning_term)
         self.checkpoints = Checkpoints(where, keep, self._tell_saved, say, claim, terms)
         self._every = every
 
@@ -144,7 +144,11 @@ class Saving:
         crew = self.engine.crew if self.engine else None
         if crew is None or len({member.address.rpartition(":")[0] for member in crew.plan.members}) < 2:
             return WriterTerm()
-        return WriterTerm(crew.formation, plan_name(crew.plan))
+        return self._spanning_term()
+
+    def _spanning_term(self) -> WriterTerm:
+        crew = self.engine.crew if self.engine else None
+        return WriterTerm() if crew is None else WriterTerm(crew.formation, plan_name(crew.plan))
 
     def _heard(self) -> bool:
         """Whether the coordinator has heard of the current formation."""

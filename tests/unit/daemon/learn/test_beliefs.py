@@ -15,7 +15,7 @@ from muster.model.view import View
 from muster.perf.history.links import LinkEstimate, learn
 from muster.perf.learnt.held import Held
 from muster.perf.wires import LinkClass, Wire, prior
-from muster.wire.messages import Changed, Saved, Transferred
+from muster.wire.messages import Captured, Changed, Saved, StepDone, Transferred
 from tests.builders import cluster, job, node_set, placement, running, view
 from tests.unit.daemon.crews import TYPE, Crew
 
@@ -426,3 +426,22 @@ def test_nodes_that_join_count_from_then_on() -> None:
     assert outlook(beliefs, train("a")).speed.rate(TYPE, 1) == 0
     beliefs.follow(NODES)
     assert outlook(beliefs, train("a")).speed.rate(TYPE, 4) > 0
+
+
+def test_with_a_free_batch_the_finish_agrees_with_the_epochs_left_by_the_loss(beliefs: Beliefs) -> None:
+    """Four own steps an epoch, half a second each; the loss ends it by a rule."""
+    one = train("a")
+    beliefs.holds(one, Held(TYPE, (1,)), 0.0)
+    shape = {"samples": 128}
+    beliefs.hear(one, Captured("worker-0", shape, 0, 32, largest=64, until="converged 0.5%"), 0.0)
+    beliefs.hear(one, Changed("worker-0", 1, 1, ("worker-0",), 0.0, "start"), 0.0)
+    now = 0.0
+    for step in range(1, 81):
+        epoch, now = (step - 1) // 4, 0.5 * step
+        loss = 1 / (0.1 * epoch + 0.9) + 0.2
+        times = (0.2, 0.3, 0.0, 0.0, 0.5)
+        done = StepDone("worker-0", 1, step, epoch, 32, loss, *times, batch=32, done=float(step))
+        beliefs.hear(one, done, now)
+    ending, finish = beliefs.ending(1), beliefs.finish(1, seen(one), now)
+    assert ending is not None and ending.epochs is not None and finish is not None
+    assert isclose(finish - now, 2.0 * (ending.epochs.mean - 20), rel_tol=0.1)
