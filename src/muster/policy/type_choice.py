@@ -58,8 +58,8 @@ class _Side:
 
     def put(self, steps: Array) -> None:
         """Let a job in."""
-        at = np.searchsorted(self._steps, steps)
-        self._steps = np.insert(self._steps, at, steps)
+        rising = steps[::-1]
+        self._steps = np.insert(self._steps, np.searchsorted(self._steps, rising), rising)
 
     def take(self, steps: Array) -> None:
         """Let a job out that was put in."""

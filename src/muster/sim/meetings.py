@@ -50,7 +50,7 @@ class Meetings:
         random = Random(f"{self._seed}/{life.job.name}/beside/{now}")
         assert life.crew is not None and life.placement is not None
         kind = _kind(life)
-        setting = setting_of(kind, life.job.number, life.crew, life.placement.nodes())
+        setting = setting_of(life.job.number, life.crew, life.placement.nodes())
         step *= random.lognormvariate(0.0, self._noise)
         return Encounter(setting, kind, self._rival(life), step, now)
 

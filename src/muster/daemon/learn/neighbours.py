@@ -81,7 +81,7 @@ class NeighbourWatch:
         if tenant is None or not self._is_settled(job, now):
             return None
         assert self._neighbourhood is not None
-        setting = setting_of(tenant.kind, job, held, self._neighbourhood.of(job))
+        setting = setting_of(job, held, self._neighbourhood.of(job))
         met = Encounter(setting, tenant.kind, self._rival(job), step, now)
         self._encounters.add(met)
         key = (met.setting, met.beside)
@@ -112,7 +112,7 @@ class NeighbourWatch:
         tenant, rival = self._tenants.get(job), self._rival(job)
         if tenant is None or rival is None or held is None or self._neighbourhood is None:
             return None
-        setting = setting_of(tenant.kind, job, held, self._neighbourhood.of(job))
+        setting = setting_of(job, held, self._neighbourhood.of(job))
         seen = self._encounters.seen(setting, rival)
         slowed = self._encounters.shown(tenant.kind, rival) if seen is None else seen
         if slowed < TOLD:

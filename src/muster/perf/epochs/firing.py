@@ -25,7 +25,7 @@ TIMES = 4
 NOISE = np.random.default_rng(0).standard_normal((TIMES, PATHS, AHEAD))
 
 
-class Curve(Protocol):
+class FollowedCurve(Protocol):
     """A fitted loss."""
 
     def losses(self, epochs: Floats) -> Floats:
@@ -34,7 +34,7 @@ class Curve(Protocol):
 
 
 def ends(
-    curves: Sequence[tuple[Curve, float]],
+    curves: Sequence[tuple[FollowedCurve, float]],
     noise: float,
     now: float,
     ending: Ending,

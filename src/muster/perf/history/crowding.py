@@ -8,6 +8,8 @@ from muster.model.outlook import Outlook
 
 DIGITS = 2
 """Of a factor: no measurement is better, and what is the same need not be worked out again."""
+LEAST = 1.05
+"""Factors below count as none: sizes are not worth changing for what may be noise."""
 
 
 def among_neighbours(
@@ -15,7 +17,7 @@ def among_neighbours(
 ) -> Mapping[int, Outlook]:
     """Return the outlooks with the factors by which neighbours slow the running jobs; those that wait
     are expected to fare as these do on average."""
-    factors = {job: round(factor, DIGITS) for job, factor in slowed.items()}
+    factors = {job: round(factor, DIGITS) if factor >= LEAST else 1.0 for job, factor in slowed.items()}
     if all(factor == 1.0 for factor in factors.values()):
         return outlooks
     usual = round(fmean(factors.values()), DIGITS)

@@ -1,8 +1,9 @@
 """How much neighbours slow each other, learnt from steps that got longer beside one.
 
 A slow step has many causes: other members, another batch, a bad machine. So only steps of one *setting*
-are compared: the same kind of job with the same batch on the same devices of the same nodes. There the
-steps beside a neighbour are compared with those alone, or else with those beside the mildest one met:
+are compared: one job with the same batch on the same devices of the same nodes (another of its kind may
+have other arguments, and a batch of its own). There the steps beside a neighbour are compared with
+those alone, or else with those beside one of the mildest class met:
 
     excess = log(s of a step beside it) - log(s of a step beside the mildest) + excess of the mildest
 
@@ -41,6 +42,9 @@ RENEWED = 0.02
 """New comparisons, as a part of the settings, after which everything is fitted again."""
 NOISE = 0.05
 """Standard deviation of the logarithm of a reported step: that of windows of some seconds."""
+DOUBT = 4.0
+"""Standard deviations of a step that are doubted: a difference of two has 1.4 of one, and of all the
+pairs that meet in a day some differ by three such by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +69,10 @@ class Encounter:
     at: float
 
 
-def setting_of(kind: str, job: int, held: Held, nodes: Iterable[str]) -> str:
-    """Return a job's setting: its kind (without one, itself), devices, batch and nodes."""
+def setting_of(job: int, held: Held, nodes: Iterable[str]) -> str:
+    """Return a job's setting: itself, its devices, batch and nodes."""
     shape = "+".join(map(str, held.shape))
-    return f"{kind or job} {held.device_type} {shape} {held.batch or ''} {','.join(sorted(nodes))}"
+    return f"{job} {held.device_type} {shape} {held.batch or ''} {','.join(sorted(nodes))}"
 
 
 @dataclass(slots=True)
@@ -110,6 +114,7 @@ class _Learnt:
     typical: Mapping[Common, float]
     pairs: Mapping[tuple[Common, str, str], float] = field(default_factory=dict)
     weights: Mapping[Common, float] = field(default_factory=dict)
+    pair_weights: Mapping[tuple[Common, str, str], float] = field(default_factory=dict)
 
     def of(self, own: str, neighbour: Rival | None) -> float:
         """Return what is believed of a neighbour."""
@@ -117,6 +122,20 @@ class _Learnt:
             return 0.0
         known = self.pairs.get((neighbour.common, own, neighbour.kind))
         return self.typical[neighbour.common] if known is None else known
+
+    def of_class(self, neighbour: Rival | None) -> float:
+        """Return what is believed of any neighbour that shares as much."""
+        return 0.0 if neighbour is None else self.typical[neighbour.common]
+
+    def surely(self, own: str, neighbour: Rival) -> float:
+        """Return the least of it that chance does not explain; of a pair met once or twice, little."""
+        weight = self.weights.get(neighbour.common, 0.0)
+        if weight <= PRIOR_WEIGHT:
+            return 0.0
+        met = self.pair_weights.get((neighbour.common, own, neighbour.kind))
+        return self.of(own, neighbour) - DOUBT * NOISE / sqrt(
+            weight if met is None else met + PAIR_WEIGHT
+        )
 
 
 _NOTHING = _Learnt({common: log1p(excess) for common, excess in PRIOR.items()})
@@ -155,13 +174,7 @@ class Encounters:
 
     def shown(self, kind: str, beside: Rival | None) -> float:
         """Return by how much a neighbour makes steps longer, as far as that is beyond doubt."""
-        known = self._known()
-        if beside is None:
-            return 0.0
-        weight = known.weights.get(beside.common, 0.0)
-        if weight <= PRIOR_WEIGHT:
-            return 0.0
-        return _longer(known.of(kind, beside) - 2 * NOISE / sqrt(weight))
+        return 0.0 if beside is None else _longer(self._known().surely(kind, beside))
 
     def seen(self, setting: str, beside: Rival | None) -> float | None:
         """Return by how much steps were longer in a setting beside a neighbour; None if never both."""
@@ -203,9 +216,10 @@ def _is_of(compared: _Compared, neighbour: Rival) -> bool:
 
 def _compared(setting: _Setting, known: _Learnt, now: float) -> Iterator[_Compared]:
     """Yield every situation of a setting against its mildest."""
-    mildest = min(setting.met, key=lambda each: (known.of(setting.kind, each), each is not None))
+    # By class alone: the kind that seems mildest is so by chance, and all others would look worse.
+    mildest = min(setting.met, key=lambda each: (known.of_class(each), -len(setting.met[each].steps)))
     base = setting.met[mildest]
-    reference = median(base.steps) - known.of(setting.kind, mildest)
+    reference = median(base.steps) - known.of_class(mildest)
     for neighbour, situation in setting.met.items():
         if neighbour is None or neighbour is mildest:
             continue
@@ -226,7 +240,8 @@ def _learnt(compared: list[_Compared]) -> _Learnt:
         if each.own or each.other:
             by_pair.setdefault((each.common, each.own, each.other), []).append(each)
     pairs = {key: _mean(seen, typical[key[0]], PAIR_WEIGHT) for key, seen in by_pair.items()}
-    return _Learnt(typical, pairs, weights)
+    pair_weights = {key: sum(each.weight for each in seen) for key, seen in by_pair.items()}
+    return _Learnt(typical, pairs, weights, pair_weights)
 
 
 def _mean(compared: list[_Compared], toward: float, weight: float) -> float:

@@ -67,8 +67,9 @@ def test_steps_while_a_neighbour_loads_its_data_tell_nothing() -> None:
 def test_what_neighbours_cost_is_not_taken_for_the_jobs_own_speed() -> None:
     """Another job of the kind is believed as fast as the first was alone."""
     beliefs = Beliefs({TYPE: 8})
-    crowded(beliefs)
-    one = seated(beliefs, "one", 3, 0b100, now=10_000.0)
+    first, _ = crowded(beliefs)
+    beliefs.ended(first.job, first.now, succeeded=True)
+    one = seated(beliefs, "one", 3, 0b01, now=10_000.0)
     one.train(40, 1.5)
     here, alone = beliefs.outlooks(seen(one.job), one.now)[3], 1.0
     assert here.here is not None
