@@ -80,7 +80,7 @@ def test_what_a_job_prints_is_seen_while_it_runs(daemon: Daemon) -> None:
     handle = daemon.sh("echo one; until test -e go; do sleep 0.05; done; echo two", name="talks")
     lines = handle.logs()
     assert next(lines) == "1/worker-0 | one"
-    assert handle.record().status == "running"
+    daemon.await_status("talks", "running")
     (daemon.work("talks") / "go").touch()
     assert list(lines) == ["1/worker-0 | two"]
 

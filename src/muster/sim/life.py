@@ -108,10 +108,13 @@ class Life:
         self.version += 1
 
     def fall_back(self, checkpoint: float) -> None:
-        """Lose the work since the last checkpoint: every `checkpoint` s, and when a crew began."""
+        """Lose the work since the last checkpoint: every `checkpoint` s, and when a crew began.
+
+        It counts as the s that it takes undisturbed: who disturbed it since when is not kept.
+        """
         since = max(0.0, self.at - self.resumes)
         seconds = since % checkpoint if checkpoint > 0 else 0.0
         before = max(self.safe, self.done - seconds * self.rate)
         if self.rate > 0 and self.placement is not None:
-            self.lost += self.placement.devices * (self.done - before) / self.rate
+            self.lost += self.placement.devices * (self.done - before) / self.pace.rate
         self.done = before

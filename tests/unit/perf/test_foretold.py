@@ -103,3 +103,18 @@ def test_beliefs_are_weighed_by_how_sure_they_are() -> None:
     assert found[0].middle == pytest.approx(PRIOR.beliefs[at].middle, abs=0.02)
     assert exp(found[1].middle) == pytest.approx(2.0, rel=0.01)  # 2 s against 1 s of computing
     assert found[1].deviation < PRIOR.beliefs[at].deviation / 10
+
+
+def test_steps_that_are_not_as_foretold_are_not_believed_to_scale_as_foretold() -> None:
+    """A tiny model foretells that launches take its steps; loading data may take them instead."""
+    tiny = Foresight(fixed=1e-4, per_sample=1e-9, known=0.3)
+    gains = []
+    for told in ({"V100": tiny}, {}):
+        learner, one = Learner({"V100": 8}), train("loads")
+        learner.foresee(one, told)
+        for _ in range(4):
+            learner.watch(one, Held("V100", (2,)), StepReport(0.11), 100.0)
+            learner.watch(one, Held("V100", (1,)), StepReport(0.2), 100.0)
+        gains.append(gain(learner, one, 2))
+    assert gains[0] > 1.5
+    assert gains[0] == pytest.approx(gains[1], rel=0.1)

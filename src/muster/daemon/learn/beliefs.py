@@ -404,6 +404,8 @@ class Beliefs:
             self._neighbours.slowed(live.job.number),
             free.noise,
         )
+        # What is seen for the first time may call for another share, and nothing else may happen soon.
+        self._asks = self._asks or not self._learner.has_seen(told, held)
         self._learn_step(told, step)
         if free.largest:
             best = self._outlook(live, now).speed.batch(held.device_type, held.workers)

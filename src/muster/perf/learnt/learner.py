@@ -164,6 +164,11 @@ class Learner:
             kind.at_once = at_once
             self._memo.clear()
 
+    def has_seen(self, job: Job, held: Held) -> bool:
+        """Whether a job has reported from where it is."""
+        own = self._own.get(job.number)
+        return own is not None and own[0] == held
+
     def paused(self, job: Job, change: ChangeKind, seconds: float) -> None:
         """Take in the s without progress that a change has cost a job."""
         self._changes.add(job.number, self._kind(job).name, change, seconds)

@@ -105,11 +105,12 @@ class Prior:
     foresight: Foresight | None = None
     """What the shape of the model says; None: unknown."""
 
-    def at(self, batch: float) -> "Prior":
-        """Return the belief in units of a step of this batch, foresight included."""
+    def at(self, batch: float, measured: float | None = None) -> "Prior":
+        """Return the belief in units of a step of this batch, foresight included; `measured`: its s."""
         if self.foresight is None:
             return self
-        return replace(self, beliefs=self.foresight.refine(self.beliefs, batch), foresight=None)
+        beliefs = self.foresight.refine(self.beliefs, batch, measured)
+        return replace(self, beliefs=beliefs, foresight=None)
 
     @property
     def middles(self) -> Array:
@@ -238,7 +239,7 @@ def _fit_one(sample: PlacedSample, prior: Prior) -> FittedSpeed:
     rigid job it is all there ever is to fit.
     """
     setting = sample.setting
-    prior = prior.at(setting.batch)
+    prior = prior.at(setting.batch, sample.seconds)
     alike = _fit_shape(setting.shape, prior)
     columns = _Columns.of(prior, alike.columns.spread, [setting])
     unit = Reference(sample.seconds, setting.batch)
@@ -253,7 +254,7 @@ def _fit_shape(shape: tuple[int, ...], prior: Prior) -> FittedSpeed:
 def _fit_all(kept: tuple[PlacedSample, ...], prior: Prior) -> FittedSpeed:
     smallest = min(kept, key=lambda s: (s.setting.devices, s.setting.batch))
     unit = Reference(smallest.computing, smallest.setting.batch)
-    prior = prior.at(unit.batch)
+    prior = prior.at(unit.batch, unit.seconds)
     fit = _most_probable(kept, unit, _columns(kept, prior, 1.0), None, ROUGHLY)
     for i in range(ROUNDS):
         scale = _scale(fit, prior)

@@ -7,6 +7,9 @@ ring of 8 devices of one node, `across` s where the ring crosses nodes, has
     a = fixed / t(b0)    c = per_sample b0 / t(b0)    net = across / t(b0)    local = inside / across
 
 These are weighed against what is believed of any model by how sure each is (product of two normals).
+
+Where measured steps take much longer, or less, than foretold, the model is not what takes the time
+(loading data, say), and its shape says little of how they scale: each is then so much less sure.
 """
 
 from dataclasses import dataclass
@@ -19,6 +22,8 @@ FIXED = 1.0
 framework adds to them is not."""
 UNIT = 0.5
 """Of the logarithm of r itself: a first step on several devices may be mostly synchronising."""
+DEVIATIONS = 2.0
+"""Of computing, within which a measured step is as foretold."""
 LEAST = 1e-6
 """Least fixed part of a step: a logarithm needs one."""
 
@@ -42,13 +47,21 @@ class Foresight:
         """Return the s of computing a batch on one device."""
         return self.fixed + self.per_sample * batch
 
-    def refine(self, beliefs: tuple[Belief, ...], batch: float) -> tuple[Belief, ...]:
-        """Return the beliefs in units of this batch, with what is foretold weighed in."""
+    def refine(
+        self, beliefs: tuple[Belief, ...], batch: float, measured: float | None = None
+    ) -> tuple[Belief, ...]:
+        """Return the beliefs in units of this batch, with what is foretold weighed in; `measured`: its
+        s, if known."""
         told = self._beliefs(batch)
+        off = 0.0 if measured is None else self._beyond(batch, measured)
         return tuple(
-            _together(belief, told[name]) if name in told else belief
+            _together(belief, _less_sure(told[name], off)) if name in told else belief
             for name, belief in zip(NAMES, beliefs, strict=True)
         )
+
+    def _beyond(self, batch: float, measured: float) -> float:
+        """Return how far the logarithm of a step is from what is foretold, beyond its spread."""
+        return max(0.0, abs(log(measured / self.seconds(batch))) - DEVIATIONS * self.known)
 
     def _beliefs(self, batch: float) -> dict[str, Belief]:
         alone = self.seconds(batch)
@@ -62,6 +75,10 @@ class Foresight:
             if self.inside is not None:
                 told["local"] = Belief(log(self.inside / self.across), hypot(self.links, self.links))
         return told
+
+
+def _less_sure(belief: Belief, by: float) -> Belief:
+    return Belief(belief.middle, hypot(belief.deviation, by))
 
 
 def _together(one: Belief, other: Belief) -> Belief:

@@ -54,6 +54,18 @@ def test_a_job_that_nobody_knows_has_the_priors_outlook(beliefs: Beliefs) -> Non
     assert beliefs.finish(1, seen(train("a")), 0.0) is None
 
 
+def test_the_first_measured_step_on_other_devices_calls_for_a_cycle(beliefs: Beliefs) -> None:
+    crew = Crew(beliefs, train("a"))
+    crew.start((1,))
+    beliefs.inform(seen(crew.job), crew.now)
+    assert not beliefs.has_news
+    crew.train(60, 1.0)
+    assert beliefs.has_news
+    beliefs.inform(seen(crew.job), crew.now)
+    crew.train(60, 1.0)
+    assert not beliefs.has_news
+
+
 def test_the_finish_follows_from_steps_left_and_the_measured_step(beliefs: Beliefs) -> None:
     crew = Crew(beliefs, train("a"))
     crew.start((2,))
