@@ -110,6 +110,7 @@ def test_the_fork_server_forks_with_one_thread_alone(tasks: Tasks) -> None:
         ("import sys; sys.exit(257)", 1, None),
         ("import atexit, sys; atexit.register(print, 'last words'); sys.exit(4)", 4, "last words"),
         ("import sys; sys.excepthook = lambda *_: print('mine'); 1 / 0", 1, "mine"),
+        ("import weakref\nclass A: pass\nkept = weakref.proxy(A())\nprint('done')", 0, "done"),
         ("class A: pass\nimport pickle; print(type(pickle.loads(pickle.dumps(A()))) is A)", 0, "True"),
     ],
 )

@@ -94,7 +94,8 @@ def leave(code: int, preloaded: Container[str]) -> NoReturn:
     atexit._run_exitfuncs()
     # Not the files of what was preloaded: that is frozen, and none of the script's.
     for each in (sys.stdout, sys.stderr, *gc.get_objects()):
-        if isinstance(each, io.TextIOWrapper | io.BufferedWriter | io.BufferedRandom):
+        # By its type: asking a weak proxy itself would fail if what it stands for is gone.
+        if issubclass(type(each), io.TextIOWrapper | io.BufferedWriter | io.BufferedRandom):
             with contextlib.suppress(OSError, ValueError):
                 each.flush()
     if _has_libraries(preloaded):
