@@ -24,7 +24,7 @@ from muster.sim.scenario.run import simulate
 from support.bars import bar
 from support.sim_runs import OWN, parse, print_wide, processes
 from support.typed_bound import lp_bound
-from support.typed_worlds import LOADS, NODES, WORLDS, drawn
+from support.typed_worlds import JOBS, LOADS, NODES, WORLDS, drawn
 
 LEARNT, BOUND, ORDER = 1.10, 1.15, 0.02
 """Targets: most of the oracle's mean; most of the bound; most that the order of types changes."""
@@ -38,6 +38,7 @@ class TypedCase:
     elastic: bool
     load: float
     seed: int
+    jobs: int = JOBS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,13 @@ def played(case: TypedCase) -> Means:
     reverse, _, _ = _run(case, tuple(reversed(NODES)), learnt=True)
     bound = 0.0
     if not case.elastic:
-        world = drawn(case.world, case.load, case.seed, elastic=False)
+        world = drawn(case.world, case.load, case.seed, case.jobs, elastic=False)
         bound = lp_bound(world.arrivals, world.cluster.devices_by_type(), end)
     return Means(case, oracle, learnt, reverse, bound, changes)
 
 
 def _run(case: TypedCase, order: Sequence[str], *, learnt: bool) -> tuple[float, float, float]:
-    world = drawn(case.world, case.load, case.seed, elastic=case.elastic, order=order)
+    world = drawn(case.world, case.load, case.seed, case.jobs, elastic=case.elastic, order=order)
     cluster = world.cluster
     setting = Setting(
         cluster,
@@ -88,7 +89,8 @@ def main() -> None:
     arguments = parse(__doc__, seeds=5, quick=1)
     worlds, loads = (("usual",), (1.2,)) if arguments.quick else (tuple(WORLDS), LOADS)
     groups = list(product(worlds, (False, True), loads))
-    cases = [TypedCase(*group, seed) for group in groups for seed in range(arguments.seeds)]
+    jobs = JOBS // 2 if arguments.quick else JOBS
+    cases = [TypedCase(*group, seed, jobs) for group in groups for seed in range(arguments.seeds)]
     with processes(arguments.j) as spread:
         found = list(spread(played, cases))
     heading = ("WORLD", "JOBS", "LOAD", "ORACLE", "X-BOUND", "LEARNT", "X-ORACLE", "REVERSE", "CHANGES")

@@ -38,19 +38,19 @@ class TypedWorld:
 
 
 def drawn(
-    world: str, load: float, seed: int, *, elastic: bool, order: Sequence[str] = ()
+    world: str, load: float, seed: int, jobs: int, *, elastic: bool, order: Sequence[str] = ()
 ) -> TypedWorld:
     """Draw the jobs; `order`: of the types in the cluster file."""
     rtx, a100 = WORLDS[world]
     factors = {"T4": 1.0, "RTX": rtx, "A100": a100}
     random = Random(f"types/{seed}")
     usual = [LENGTHS.draw(random) for _ in range(APPLICATIONS)]
-    named = [random.randrange(APPLICATIONS) for _ in range(JOBS)]
+    named = [random.randrange(APPLICATIONS) for _ in range(jobs)]
     took = [usual[name] * random.lognormvariate(0.0, ALIKE) for name in named]
-    asked = [GAVEL_SIZES.draw(random) for _ in range(JOBS)]
+    asked = [GAVEL_SIZES.draw(random) for _ in range(jobs)]
     work = sum(count * seconds for count, seconds in zip(asked, took, strict=True))
     power = sum(8 * count * factors[each] for each, count in NODES.items())
-    moments = islice(steady(random, JOBS * load * power / work), JOBS)
+    moments = islice(steady(random, jobs * load * power / work), jobs)
     arrivals = tuple(
         _arrival(i, at, count, seconds, name, factors, elastic)
         for i, (at, count, seconds, name) in enumerate(zip(moments, asked, took, named, strict=True), 1)
