@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 NAMES = ("fast1", "fast2", "fast3", "slow")
 TIMES = 4
-"""The other links are so many times as fast."""
+"""How much faster the other links are."""
 STEPS = 12
 """Some of half a second each: more reports than one median needs."""
 TRAIN = Path(next(iter(support.__path__))) / "shaped_train.py"

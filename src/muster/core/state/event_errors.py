@@ -1,6 +1,7 @@
 """What an event can have against the state it is applied to."""
 
 from muster.model.placement import Slot
+from muster.model.view import JobState
 
 
 class EventError(ValueError):
@@ -32,3 +33,10 @@ class OverbookedError(EventError):
         super().__init__(f"job {job}, {slot.role} {slot.index}: node {slot.node!r} {lacks}")
         self.job = job
         self.slot = slot
+
+
+def is_stale(state: JobState, named: int, oldest: int) -> bool:
+    """Whether a report is of an older generation than counts; one from the future is rejected."""
+    if named > state.generation:
+        raise StaleEventError(state.number, named, state.generation)
+    return named < oldest

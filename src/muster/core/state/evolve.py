@@ -19,6 +19,7 @@ from muster.core.state.event_errors import (
     OverbookedError,
     StaleEventError,
     UnknownNameError,
+    is_stale,
 )
 from muster.core.state.lifecycle import BORN, advance
 from muster.model.cluster import Node, NodeState
@@ -304,13 +305,13 @@ def _preempt_begun(draft: _Draft, event: PreemptBegun) -> None:
 
 def _started(draft: _Draft, event: Started) -> None:
     state = draft.job(event.job)
-    if not _is_stale(state, event.generation, state.generation):
+    if not is_stale(state, event.generation, state.generation):
         draft.jobs[event.job] = replace(state, phase=advance(state.phase, Started))
 
 
 def _changed(draft: _Draft, event: Resized | Migrated) -> None:
     state = draft.job(event.job)
-    if _is_stale(state, event.generation, state.generation):
+    if is_stale(state, event.generation, state.generation):
         return
     phase = advance(state.phase, type(event))
     kept = set(state.target.slots) if state.target else set()
@@ -322,7 +323,7 @@ def _changed(draft: _Draft, event: Resized | Migrated) -> None:
 
 def _preempted(draft: _Draft, event: Preempted) -> None:
     state = draft.job(event.job)
-    if _is_stale(state, event.generation, state.generation):
+    if is_stale(state, event.generation, state.generation):
         return
     phase = advance(state.phase, Preempted)
     draft.free(state.held())
@@ -331,7 +332,7 @@ def _preempted(draft: _Draft, event: Preempted) -> None:
 
 def _requeued(draft: _Draft, event: Requeued) -> None:
     state = draft.job(event.job)
-    if _is_stale(state, event.generation, state.generation):
+    if is_stale(state, event.generation, state.generation):
         return
     phase = advance(state.phase, Requeued)
     draft.free(state.held())
@@ -373,7 +374,7 @@ def _replanned(draft: _Draft, event: Replanned) -> None:
 
 def _checkpointed(draft: _Draft, event: Checkpointed) -> None:
     state = draft.job(event.job)
-    if _is_stale(state, event.generation, state.run):
+    if is_stale(state, event.generation, state.run):
         return
     phase = advance(state.phase, Checkpointed)
     draft.jobs[event.job] = replace(state, phase=phase, checkpointed=event.at)
@@ -404,7 +405,7 @@ def _reshaped(draft: _Draft, event: Reshaped) -> None:
 
 def _ended(draft: _Draft, event: Ended) -> None:
     state = draft.job(event.job)
-    if not _is_stale(state, event.generation, state.run):
+    if not is_stale(state, event.generation, state.run):
         advance(state.phase, Ended)
         draft.end(state)
 
@@ -566,13 +567,6 @@ def _reject_duplicates(job: int, placement: Placement) -> None:
 def _expect(job: int, named: int, expected: int) -> None:
     if named != expected:
         raise StaleEventError(job, named, expected)
-
-
-def _is_stale(state: JobState, named: int, oldest: int) -> bool:
-    """Whether a report is of an older generation than counts; one from the future is rejected."""
-    if named > state.generation:
-        raise StaleEventError(state.number, named, state.generation)
-    return named < oldest
 
 
 # Each handler takes its own type of event, which a dict by type cannot express.

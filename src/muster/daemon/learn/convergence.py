@@ -110,19 +110,19 @@ class LossWatch:
         self.follower.aim(Target.of(ending, most))
 
     def epochs_left(self, done: float) -> EpochsLeft | None:
-        """Return the epochs left after so many steps; None if nothing says so."""
+        """Return the epochs left after these steps; None if nothing tells."""
         if not self._each:
             return None
         return self.follower.left(self._epochs_at(done))
 
     def _epochs_at(self, done: float) -> float:
-        """Return the epochs done after so many steps, in parts of one."""
+        """Return the epochs done after these steps, in parts of one."""
         epoch, last = max(self._at[0], 0), self._done
         part = (last - self._begun) / self._each if self._begun >= 0 else 0.0
         return max(epoch + min(part, 1.0) - max(last - done, 0.0) / self._each, 0.0)
 
     def left(self, done: float, efficiency: float = 1.0) -> Left | None:
-        """Return the steps left after so many; None if nothing says so.
+        """Return the steps left after these; None if nothing tells.
 
         `efficiency`: what a sample teaches now, 1 with the user's own batch: the epochs left are of
         samples that teach as much as those that were seen."""
@@ -148,7 +148,7 @@ class LossWatch:
         )
 
     def ending(self, done: float) -> LossEnding:
-        """Return what is known of the end after so many steps."""
+        """Return what is known of the end after these steps."""
         found = self.epochs_left(done)
         left = None if found is None or found.only_most else found
         return LossEnding(

@@ -190,3 +190,24 @@ def exchange(group: Any, mine: Any, rank: int, ranks: int) -> tuple[Any, ...]:
 def roll_call(group: Any, mine: MemberStatus, rank: int, ranks: int) -> tuple[MemberStatus, ...]:
     """Exchange the status of all members; a collective."""
     return exchange(group, mine, rank, ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What this task adds to a sum besides its gradients."""
+
+    loss: float = 0.0
+    """Sum of its losses."""
+    weight: float = 0.0
+    """What they are divided by, with those of the others."""
+    failed: bool = False
+    """Its gradients are not whole: the step is void."""
+    skip: bool = False
+    """It wants no update."""
+    scaled: bool = False
+    """A scaler looks for overflows."""
+    layout: int = 0
+    """Checksum of what it trains from now on; 0: no change."""
+
+
+NOTHING = Ours()

@@ -60,6 +60,11 @@ class Crew:
     untold: Changed | None = None
     """The report that this task is in it, until all have come along."""
 
+    def tell(self) -> Changed | None:
+        """Return that report, once."""
+        change, self.untold = self.untold, None
+        return change
+
     @property
     def formation(self) -> int:
         return self.plan.formation

@@ -57,8 +57,6 @@ LEAST_PATIENCE = 2.0
 """Least seconds of silence before survivors continue without a member."""
 LAST = 19
 """Niceness of a task that has left: what it still does must not hold up the others."""
-RUN_BITS = 48
-"""Of the number of a run: exact in a roll call."""
 STEPS_OF_PATIENCE = 5
 """A survivor notices a failure no later than the end of its own step."""
 
@@ -352,7 +350,7 @@ class Membership:
                 f"the last task that held the whole state of step {self.state.position.step} is lost"
             )
         self.holds = True
-        self.state.run = self.state.run or secrets.randbits(RUN_BITS)
+        self.state.run = self.state.run or secrets.randbits(48)  # exact in a roll call
 
     def _are_sharded(self, crew: Crew, rows: tuple[MemberStatus, ...]) -> bool:
         """Whether the optimiser's state is, or just was, spread over the members."""
@@ -598,7 +596,5 @@ class Membership:
             self._tell_now()
 
     def _tell_now(self) -> None:
-        """Send the report that waited for the others."""
-        if self.crew is not None and self.crew.untold is not None:
-            self.link.send(self.crew.untold)
-            self.crew.untold = None
+        if self.crew is not None and (change := self.crew.tell()) is not None:
+            self.link.send(change)

@@ -27,7 +27,16 @@ from muster.runtime.comm.store import StoreClient
 from muster.runtime.comm.stream import send_json
 from muster.runtime.data.feed import Feed, StepPart
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
-from muster.runtime.members.ballot import STOP, MemberStatus, Vote, ballot_size, read, unused
+from muster.runtime.members.ballot import (
+    NOTHING,
+    STOP,
+    MemberStatus,
+    Ours,
+    Vote,
+    ballot_size,
+    read,
+    unused,
+)
 from muster.runtime.members.crew import Crew, Pending, plan_name
 from muster.runtime.members.entering import check_data, check_layout
 from muster.runtime.members.peers import ask, await_peers
@@ -42,7 +51,7 @@ from muster.runtime.sharded.sharded_model import ShardedModel
 from muster.runtime.sharded.sharded_state import ShardedState
 from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.checkpoint import Checkpoints
-from muster.runtime.step.engine import NOTHING, Ours, StepEngine
+from muster.runtime.step.engine import StepEngine
 from muster.wire.messages import Member, MemberPlan
 
 

@@ -137,6 +137,13 @@ class Batching:
         """Return what this member says in a ballot."""
         return {**_numbers(self.wish), **self._measured()} if self.limits.free else {}
 
+    def report(self, seen: float, samples: int, *, noise: bool) -> dict[str, Any]:
+        """Return what the report of a step says; `seen`: samples before it; `noise`: tell that, too."""
+        if not self.limits.free:
+            return {"batch": samples}
+        found = self.noise.samples if noise else None
+        return {"batch": samples, "noise": found, "done": (seen + samples) / self.limits.own}
+
     def _measured(self) -> dict[str, float]:
         noise = self.found
         return {"signal": noise.signal, "spread": noise.spread, "measured": noise.count}

@@ -14,11 +14,10 @@ redone step skips the phases that were applied, so that nothing is applied twice
 import time
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import isfinite
 from operator import or_
-from typing import Any
 
 import torch
 from torch import nn
@@ -29,7 +28,7 @@ from muster.runtime.data.feed import Drawn, Feed, StepPart
 from muster.runtime.data.fingerprint import TOLERANCE
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
-from muster.runtime.members.ballot import SAVE, STOP, Vote, fill, read, unused
+from muster.runtime.members.ballot import NOTHING, SAVE, STOP, Ours, Vote, fill, read, unused
 from muster.runtime.members.crew import Crew
 from muster.runtime.members.membership import LEAST_PATIENCE, Membership
 from muster.runtime.members.regroup import CurrentPlans
@@ -48,27 +47,6 @@ from muster.wire.messages import StepDone, Straggling, Transferred
 
 TURNS = 1 << 10
 """More sums than any phase has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ours:
-    """What this task adds to a sum besides its gradients."""
-
-    loss: float = 0.0
-    """Sum of its losses."""
-    weight: float = 0.0
-    """What they are divided by, with those of the others."""
-    failed: bool = False
-    """Its gradients are not whole: the step is void."""
-    skip: bool = False
-    """It wants no update."""
-    scaled: bool = False
-    """A scaler looks for overflows."""
-    layout: int = 0
-    """Checksum of what it trains from now on; 0: no change."""
-
-
-NOTHING = Ours()
 
 
 class StepEngine(Membership):
@@ -599,18 +577,9 @@ class StepEngine(Membership):
         where = (task, crew.formation, position.step + 1, position.epoch)
         times = (timing.forward, timing.backward, wait, sync, seconds)
         self._choice.note(crew.formation, self.feed.batch, int(total), seconds)
-        free = self._free_report(position, int(total))
+        free = self.batching.report(position.seen, int(total), noise=self.primary)
         self.link.send(StepDone(*where, int(mine.samples), loss, *times, self.holds, **free))
         self._report_hops(crew)
-
-    def _free_report(self, position: Position, samples: int) -> dict[str, Any]:
-        """Return what a step says of a free batch; the noise with the first worker's report only."""
-        batching = self.batching
-        if not batching.limits.free:
-            return {"batch": samples}
-        noise = batching.noise.samples if self.primary else None
-        done = (position.seen + samples) / batching.limits.own
-        return {"batch": samples, "noise": noise, "done": done}
 
     def _report_hops(self, crew: Crew) -> None:
         """Tell what has passed to other hosts; the first step of a formation is not counted."""

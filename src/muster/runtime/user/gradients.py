@@ -9,9 +9,10 @@ from torch import Tensor
 
 from muster.runtime.data.feed import StepPart
 from muster.runtime.errors import BadTrainingError, BrokenGroupError
+from muster.runtime.members.ballot import Ours
 from muster.runtime.state.state import as_list
 from muster.runtime.step.device import DeviceNumber
-from muster.runtime.step.engine import Ours, StepEngine
+from muster.runtime.step.engine import StepEngine
 from muster.runtime.user.losses import check_losses, weight_of
 from muster.runtime.user.lr_scale import AUTO, LrScale, factor_of, scaled
 from muster.runtime.user.parts import rows_of, split
