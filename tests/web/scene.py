@@ -1,0 +1,68 @@
+"""A lab with some jobs of every kind, for tests of all views and for the pictures of the docs."""
+
+import sys
+from pathlib import Path
+
+from tests.live.daemons import Daemon
+
+CLUSTER = """
+name: lab
+configurations:
+  ampere8: {device: A100, devices: 8, device_memory: 80GB, cores: 256, memory: 2TB, nic: 100Gbit/s}
+nodes:
+  left[1-3]: {configuration: ampere8, rack: left}
+  right[1-3]: {configuration: ampere8, rack: right}
+pools:
+  vision: {reservation: {A100: 16}, share: 2}
+  speech: {reservation: {A100: 8}}
+  default: {}
+"""
+TRAIN = """
+import math, sys, time
+import muster
+rate = float(sys.argv[1])
+for epoch in range(1, 31):
+    loss = 0.05 + rate / 20 + math.exp(-epoch * rate / 3)
+    print(f"epoch {epoch}: loss {loss:.4f}", flush=True)
+    muster.report(epoch=epoch, loss=loss, accuracy=1 - loss / 2)
+    time.sleep(0.05)
+while len(sys.argv) > 2:
+    time.sleep(1)
+"""
+
+
+class Scene:
+    """The lab's daemon, and the numbers of what runs on it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        cluster, self._script = folder / "lab.yaml", folder / "train.py"
+        cluster.write_text(CLUSTER, encoding="utf-8")
+        self._script.write_text(TRAIN, encoding="utf-8")
+        self.daemon = Daemon(folder, "--simulate-devices", devices=48, cluster=cluster)
+        self.trains, self.sweep = 0, 0
+
+    def play(self) -> None:
+        """Start it all; return when it looks as it shall."""
+        daemon = self.daemon
+        daemon.start()
+        daemon.sh("sleep 600", name="pretrain", devices=14, pool="vision", labels={"team": "vision"})
+        daemon.sh("sleep 600", name="whisper", devices=6, pool="speech", labels={"team": "speech"})
+        daemon.sh("sleep 600", name="segment", devices=4, pool="vision")
+        job = daemon.submit(
+            *(sys.executable, str(self._script), "0.5", "stay"), name="resnet", devices=1, pool="vision"
+        )
+        self.trains = job.number
+        daemon.sh("exit 1", name="typo").wait()
+        done = daemon.muster(
+            *("run", "-y", "--name", "tune", "--pool", "default", "--sweep", "lr=0.2,0.5,1.0,2.0"),
+            *("--", sys.executable, str(self._script), "{lr}"),
+        )
+        assert done.returncode == 0, done.stderr
+        self.sweep = daemon.client.sweeps()[0].number
+        for member in daemon.client.sweep_detail(self.sweep).members:
+            assert member.number is not None
+            assert daemon.client.handle(member.number).wait().status == "succeeded"
+        daemon.sh("sleep 600", name="too-wide", devices=44, pool="vision")
+        daemon.client.drain("right3")
+        daemon.await_status("resnet", "running")

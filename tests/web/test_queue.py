@@ -1,0 +1,131 @@
+"""The queue in a browser: live rows, filters in the address, actions on several jobs, keys."""
+
+import re
+import shlex
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.live.daemons import Daemon
+from tests.web.conftest import HOLD, OpenTab
+
+
+def test_a_job_appears_runs_and_ends_without_a_reload(daemon: Daemon, open_tab: OpenTab) -> None:
+    tab = open_tab(daemon)
+    page = tab.log_in(daemon.token)
+    daemon.sh(HOLD, name="hello")
+    row = page.get_by_role("row", name=re.compile("hello"))
+    expect(row.get_by_text("running", exact=True)).to_be_visible()
+    page.evaluate("document.body.dataset.kept = 'yes'")
+    (daemon.work("hello") / "go").touch()
+    expect(row.get_by_text("succeeded", exact=True)).to_be_visible()
+    assert page.evaluate("document.body.dataset.kept") == "yes"
+    tab.check()
+
+
+def test_several_jobs_are_changed_and_stopped_together(daemon: Daemon, open_tab: OpenTab) -> None:
+    for name in ("one", "two"):
+        daemon.sh(HOLD, name=name)
+        daemon.await_status(name, "running")
+    tab = open_tab(daemon)
+    page = tab.log_in(daemon.token, "/?status=running")
+    for name in ("one", "two"):
+        page.get_by_label(f"Select {name}").check()
+    page.get_by_role("button", name="Priority…").click()
+    page.get_by_label("Higher is sooner").fill("7")
+    page.get_by_role("button", name="Change").click()
+    expect(page.get_by_text("2 jobs have priority 7")).to_be_visible()
+    assert daemon.record("one").priority == 7
+    for name in ("one", "two"):
+        page.get_by_label(f"Select {name}").check()
+    page.get_by_role("button", name="Stop…").click()
+    tab.check()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("No job matches")).to_be_visible()  # the filter still says: running
+    assert daemon.await_status("two", "cancelled")
+
+
+@pytest.mark.slow
+def test_a_resize_is_asked_for_in_the_page(daemon: Daemon, open_tab: OpenTab) -> None:
+    job = daemon.sh(HOLD, name="grows")
+    daemon.await_status("grows", "running")
+    page = open_tab(daemon).log_in(daemon.token, f"/jobs/{job.number}")
+    page.get_by_role("button", name="Resize…").click()
+    page.get_by_label("Most workers").fill("2")
+    page.get_by_label("Fewest workers").fill("2")
+    page.get_by_role("button", name="Resize", exact=True).click()
+    expect(page.get_by_text("2 of 2").first).to_be_visible()
+    expect(page.get_by_role("region", name="Workers over time")).to_contain_text("2")
+
+
+@pytest.mark.slow
+def test_filters_and_search_are_in_the_address(daemon: Daemon, open_tab: OpenTab) -> None:
+    daemon.sh("true", name="alpha", labels={"team": "vision"}).wait()
+    daemon.sh("exit 1", name="beta").wait()
+    tab = open_tab(daemon)
+    page = tab.log_in(daemon.token)
+    rows = page.get_by_role("row").filter(has=page.get_by_role("link"))
+    page.get_by_role("button", name=re.compile("^failed")).click()
+    expect(page.get_by_role("row", name=re.compile("alpha"))).to_have_count(0)
+    expect(page.get_by_role("row", name=re.compile("beta"))).to_be_visible()
+    assert page.url.endswith("?status=failed")
+    page.get_by_role("button", name=re.compile("^failed")).click()
+    page.keyboard.press("/")
+    page.keyboard.type("label:team=vision")
+    expect(page.get_by_role("row", name=re.compile("beta"))).to_have_count(0)
+    again = open_tab(daemon).log_in(daemon.token, page.url.removeprefix(daemon.url))
+    expect(again.get_by_role("row", name=re.compile("alpha"))).to_be_visible()
+    expect(rows).to_have_count(1)
+
+
+@pytest.mark.slow
+def test_keys_walk_select_and_open(daemon: Daemon, open_tab: OpenTab) -> None:
+    for name in ("first", "second"):
+        daemon.sh("true", name=name).wait()
+    page = open_tab(daemon).log_in(daemon.token)
+    expect(page.get_by_role("row", name=re.compile("first"))).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("x")
+    expect(page.get_by_text("1 job selected")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("second"))).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("c")
+    expect(page.get_by_role("heading", name="Cluster")).to_be_visible()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_everything(daemon: Daemon, open_tab: OpenTab, scheme: str) -> None:
+    daemon.sh("true", name=f"pocket-{scheme}").wait()
+    tab = open_tab(daemon, viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    page = tab.log_in(daemon.token)
+    expect(page.get_by_role("row", name=re.compile(f"pocket-{scheme}"))).to_be_visible()
+    for path in ("/", "/cluster", "/pools", "/timeline", "/sweeps", "/admin"):
+        tab.go(path)
+        expect(page.get_by_role("heading").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        tab.check()
+
+
+@pytest.mark.slow
+def test_without_jobs_the_page_teaches_the_first_command(make: object, open_tab: OpenTab) -> None:
+    daemon: Daemon = make()  # type: ignore[operator]
+    daemon.start()
+    page = open_tab(daemon).log_in(daemon.token)
+    expect(page.get_by_text("No jobs yet")).to_be_visible()
+    hint = page.locator(".empty code").first.inner_text()
+    assert daemon.muster(*_words(hint)).returncode == 0
+    expect(page.get_by_role("row", name=re.compile("running|succeeded"))).to_be_visible()
+    expect(page.get_by_text("No jobs yet")).to_have_count(0)
+
+
+def _words(line: str) -> list[str]:
+    command, *words = shlex.split(line)
+    assert command == "muster"
+    return [words[0], "-y", *words[1:]]

@@ -1,0 +1,58 @@
+// One job: what it does, why, how fast, where, and what became of it.
+import { signal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+
+import { api, got, Refused, type JobDetail } from "../../api/client";
+import { useLive } from "../../live";
+import { Empty } from "../../ui/empty";
+import { Status } from "../../ui/status";
+import { Buttons } from "./buttons";
+import { Configuration } from "./configuration";
+import { Curves } from "./curves";
+import { Events } from "./events";
+import { Facts } from "./facts";
+import { Logs } from "./logs";
+import { Plan } from "./plan";
+import { Predictions } from "./predictions";
+import { Tasks } from "./tasks";
+
+export function JobView({ rest }: { rest: string[] }) {
+  const which = rest[0] ?? "";
+  const detail = useMemo(() => signal<JobDetail | null>(null), [which]);
+  const missing = useMemo(() => signal(""), [which]);
+  useLive(async () => {
+    if (missing.value) return;
+    try {
+      detail.value = (await got(api.GET("/v1/jobs/{which}", { params: { path: { which } } }))) as JobDetail;
+    } catch (error) {
+      if (error instanceof Refused && error.problem?.status === 404) missing.value = error.message;
+    }
+  }, [which]);
+  if (missing.value) return <Empty title="Not found"><p>{missing.value}</p></Empty>;
+  const found = detail.value;
+  if (!found) return <p role="status">Loading…</p>;
+  const { job } = found;
+  return (
+    <>
+      <div class="view-head">
+        <h1>
+          {job.name} <small>{job.number}</small>
+        </h1>
+        <Status status={job.status} />
+        <span class="grow" />
+        <Buttons job={job} />
+      </div>
+      {job.error && <pre class="card problem">{job.error}</pre>}
+      <div class="job-grid">
+        <Facts detail={found} />
+        <Curves job={job} />
+        <Logs job={job} tasks={found.tasks} />
+        <Events detail={found} />
+        <Tasks tasks={found.tasks} />
+        <Plan detail={found} />
+        <Predictions detail={found} />
+        <Configuration detail={found} />
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,14 @@
+// The search box: words of a name, and user:, pool:, label: before others.
+import type { Filter } from "./list";
+
+/** `res user:ada label:team=vision` as a filter. */
+export function filterOf(query: URLSearchParams): Filter {
+  const filter: Filter = { status: query.getAll("status"), label: [] };
+  for (const word of (query.get("q") ?? "").split(/\s+/).filter(Boolean)) {
+    const [, key, value] = /^(user|pool|label):(.+)$/.exec(word) ?? [];
+    if (key === "label") filter.label.push(value!);
+    else if (key === "user" || key === "pool") filter[key] = value;
+    else filter.name = /[*?]/.test(word) ? word : `*${word}*`;
+  }
+  return filter;
+}
