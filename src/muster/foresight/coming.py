@@ -1,0 +1,59 @@
+"""Jobs yet to come: stretches of the past, again.
+
+Each stretch of the future repeats one of the past: of the same hour and weekday where two weeks were
+seen, of the same hour where two days were, else any. So sizes, lengths and pools come together as they
+did, and bursts stay bursts.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+from random import Random
+
+from muster.foresight.past import Past, PastJob
+from muster.sim.truth import Arrival, Truth
+
+HOUR, DAY, WEEK = 3600.0, 86_400.0, 604_800.0
+STRETCHES = 8
+"""Stretches that a short past is cut into, at least."""
+SHORTEST = 1.0
+"""s of a stretch."""
+
+Work = Callable[[PastJob, Random], Truth]
+"""What a job like a past one turns out to be."""
+
+
+class Coming:
+    """Draws submissions after a moment, like those before it."""
+
+    def __init__(self, past: Past, now: float, first: int) -> None:
+        """`first`: the number of the first job."""
+        self._jobs = sorted(past, key=lambda each: each.submitted)
+        self._at = [each.submitted for each in self._jobs]
+        self._since = now if past.since is None else past.since
+        self._now, self._first = now, first
+
+    def draw(self, random: Random, work: Work) -> Iterator[Arrival]:
+        """Yield submissions in order, without end; none without a past."""
+        span, numbers = self._now - self._since, count(self._first)
+        if not self._jobs or span < SHORTEST * STRETCHES:
+            return
+        length = min(HOUR, span / STRETCHES)
+        for stretch in count():
+            begin = self._now + stretch * length
+            then = self._then(begin, length, random)
+            for i in range(bisect_left(self._at, then), bisect_left(self._at, then + length)):
+                past, number = self._jobs[i], next(numbers)
+                job = replace(past.job, number=number, name=f"{past.job.name}+{number}", after=())
+                yield Arrival(begin + self._at[i] - then, job, work(past, random))
+
+    def _then(self, begin: float, length: float, random: Random) -> float:
+        """Return the beginning of a past stretch to repeat."""
+        for period in (WEEK, DAY):
+            # The latest whole periods before `begin` that lie in the past, back to its beginning.
+            latest = begin - period * -(-(begin + length - self._now) // period)
+            periods = int((latest - self._since) // period)
+            if periods >= 1:
+                return latest - period * random.randint(0, periods)
+        return self._since + random.random() * (self._now - length - self._since)

@@ -1,0 +1,117 @@
+"""What has happened so far, followed from view to view: jobs, how long they took, lost nodes.
+
+A length is counted in s on the job's gang: time on other workers counts by their speed over the gang's,
+so that jobs of the same request compare, however the policy has treated them.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from muster.foresight.outages import Outages
+from muster.foresight.survival import Seen
+from muster.model.job import Job
+from muster.model.outlook import Outlook, Table
+from muster.model.placement import Placement
+from muster.model.view import JobState, Phase, View
+from muster.perf.learnt.held import Held, held_on
+from muster.perf.mixture import mixed_rate
+
+KEPT = 2048
+"""Newest submissions kept: a few weeks of a busy cluster."""
+
+
+@dataclass(slots=True)
+class PastJob:
+    """A job that was submitted, and its length so far."""
+
+    job: Job
+    submitted: float
+    length: float = 0.0
+    """s on its gang."""
+    over: bool = False
+    outlook: Outlook | None = None
+    """As it was last believed."""
+    held: tuple[Placement, Held] | None = field(default=None, repr=False)
+    """Where it is, and what that is for its speed."""
+
+    @property
+    def seen(self) -> Seen:
+        """Its length as evidence."""
+        return Seen(self.length, self.over)
+
+
+class Past:
+    """Everything that forecasts learn from."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        """s at which it began to follow."""
+        self.outages = Outages()
+        self._jobs: dict[int, PastJob] = {}
+        self._live: dict[int, PastJob] = {}
+        self._at = 0.0
+
+    def __iter__(self) -> Iterator[PastJob]:
+        """Yield the jobs in the order of their submission."""
+        return iter(self._jobs.values())
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def of(self, number: int) -> PastJob | None:
+        """Return a live job's past."""
+        return self._live.get(number)
+
+    def follow(self, view: View, now: float) -> None:
+        """Take in what the view says of the time since the last one."""
+        if self.since is None:
+            self.since = self._at = now
+        passed, self._at = max(0.0, now - self._at), now
+        self.outages.follow(view.cluster, now, passed)
+        for number in [each for each in self._live if each not in view.jobs]:
+            self._advance(self._live[number], passed)
+            self._live.pop(number).over = True
+        for number, state in view.jobs.items():
+            known = self._live.get(number)
+            if known is None:
+                known = self._live[number] = self._jobs[number] = PastJob(state.job, state.submitted)
+            else:
+                self._advance(known, passed)
+            known.outlook = view.outlooks.get(number, known.outlook)
+            known.held = _held(state, view, known.held)
+        for number in list(self._jobs)[: len(self._jobs) - KEPT]:
+            del self._jobs[number]
+
+    def _advance(self, known: PastJob, passed: float) -> None:
+        if known.held is not None:
+            known.length += passed * speed_up(known.job, known.outlook, known.held[1])
+
+
+def _held(
+    state: JobState, view: View, before: tuple[Placement, Held] | None
+) -> tuple[Placement, Held] | None:
+    if state.placement is None or state.phase is Phase.STARTING:
+        return None
+    if before is not None and before[0] is state.placement:
+        return before
+    return state.placement, held_on(state.placement, view.cluster, state.batch)
+
+
+def speed_up(job: Job, outlook: Outlook | None, held: Held) -> float:
+    """Return the speed on what a job holds over that on its gang."""
+    if outlook is None:
+        return 1.0
+    alone = gang_rate(job, outlook, (held.device_type,))
+    now = outlook.here if outlook.here is not None else mixed_rate(outlook.speed, held.by_type)
+    return now / alone if alone > 0.0 else 1.0
+
+
+def gang_rate(job: Job, outlook: Outlook, types: Iterable[str]) -> float:
+    """Return the believed work per s on its gang, on the fastest of these types."""
+    gang = max(1, job.workers.gang)
+    return max((outlook.speed.rate(each, gang) for each in types), default=0.0)
+
+
+def unmeasured(job: Job) -> Table:
+    """Return the speed of a job of which nothing is known: that of its gang, and no more with more."""
+    return Table((0.0,) * (max(1, job.workers.gang) - 1) + (1.0,))

@@ -1,0 +1,140 @@
+"""Play the future forward from a view, many times, and read off when each live job starts and ends."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from math import inf
+
+from muster.core.cycle.cycle import Memory
+from muster.core.cycle.cycle_state import Rules
+from muster.foresight.draws import WorldDraws
+from muster.foresight.past import Past
+from muster.foresight.quantiles import TimeInterval, interval
+from muster.model.view import View
+from muster.policy.base import Policy
+from muster.sim.engine import Engine, Setting
+from muster.sim.executor import Pauses
+from muster.sim.midway import Midway
+
+WORLDS = 16
+"""Worlds played: the nearest to either end of the 80 % interval is then the last but one."""
+COARSE = 0.08
+"""Cycles are apart by this part of the time since the present, so that a long future takes few: times
+are told to no more than that."""
+CYCLES = 150
+"""Most cycles of a world."""
+COMING = 32
+"""Most jobs that come in a world, and as many again as are live: what comes after them hardly touches
+those that are live now, and a world with more work than devices would fill up."""
+HORIZON = 90 * 86_400.0
+"""s after which nothing is played."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What the future begins with."""
+
+    view: View
+    """With outlooks."""
+    now: float
+    policy: Policy
+    memory: Memory = field(default_factory=Memory)
+    """What the last cycle left."""
+    rules: Rules = field(default_factory=Rules)
+    pauses: Pauses = field(default_factory=Pauses)
+
+
+@dataclass(frozen=True, slots=True)
+class StartAndEnd:
+    """When a job starts and ends in one world, s."""
+
+    start: float
+    finish: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobForecast:
+    """When a live job starts, None if it has, and when it ends."""
+
+    start: TimeInterval | None
+    finish: TimeInterval
+    jobs: int = 0
+    """Like jobs that it rests on; 0: on what it has shown or declared itself."""
+
+
+def foresee(
+    present: Present, past: Past, worlds: int = WORLDS, seed: int = 0
+) -> dict[int, JobForecast]:
+    """Forecast every live job."""
+    draws = WorldDraws(present.view, present.now, past, worlds, seed)
+    played = [play(present, draws, world) for world in range(worlds)]
+    return {
+        number: JobForecast(
+            interval([each[number].start for each in played]) if state.placement is None else None,
+            interval([each[number].finish for each in played]),
+            draws.basis(number),
+        )
+        for number, state in present.view.jobs.items()
+    }
+
+
+def play(present: Present, draws: WorldDraws, world: int) -> dict[int, StartAndEnd]:
+    """Play one world until every job that is live now has ended."""
+    coming = islice(draws.arrivals(world), COMING + len(present.view.jobs))
+    engine = Engine(_setting(present, draws, world), coming, _midway(present, draws, world))
+    found: dict[int, StartAndEnd] = {}
+    for _ in engine.frames():
+        _note(engine, found, present.view)
+        if len(found) == len(present.view.jobs) or engine.cycles >= CYCLES:
+            break
+    _note(engine, found, present.view)
+    return found | _left_open(engine, present.view.jobs.keys() - found.keys())
+
+
+def _note(engine: Engine, found: dict[int, StartAndEnd], view: View) -> None:
+    """Take in the jobs of the view that have ended."""
+    for life, at in engine.ended:
+        if life.job.number in view.jobs:
+            found[life.job.number] = StartAndEnd(_began(life.began, at), at)
+    engine.ended.clear()
+
+
+def _began(began: float | None, ended: float) -> float:
+    return ended if began is None else began
+
+
+def _midway(present: Present, draws: WorldDraws, world: int) -> Midway:
+    return Midway(present.now, present.view, draws.underway(world), present.memory)
+
+
+def _setting(present: Present, draws: WorldDraws, world: int) -> Setting:
+    view, until = present.view, present.now + HORIZON
+    return Setting(
+        view.cluster,
+        view.pools,
+        present.policy,
+        present.rules,
+        present.pauses,
+        incidents=draws.incidents(world, until),
+        watched=_never,
+        until=until,
+        coarse=COARSE,
+    )
+
+
+def _never(step: float) -> float:
+    """Nothing is learnt in a world that was drawn."""
+    return inf
+
+
+def _left_open(engine: Engine, numbers: Iterable[int]) -> dict[int, StartAndEnd]:
+    """Return the jobs that were not played to their end, as if each went on alone on its gang."""
+    now = engine.clock.now()
+    found: dict[int, StartAndEnd] = {}
+    for number in numbers:
+        life = engine.executor.lives[number]
+        life.advance(now)
+        rate = life.rate or 1.0
+        ends = now + max(life.truth.work - life.done, 0.0) / rate
+        found[number] = StartAndEnd(_began(life.began, now), ends)
+    return found

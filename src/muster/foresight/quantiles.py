@@ -1,0 +1,38 @@
+"""A time as median and interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
+"""The 80 % interval and its middle."""
+WIDEST = 20.0
+"""Ratio of the ends of an interval, in time from now, beyond which a time is unknown."""
+SOON = 60.0
+"""s: ends of an interval nearer than this count as this far away."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeInterval:
+    """When something happens, in s: the median, and the ends of the 80 % interval."""
+
+    middle: float
+    low: float
+    high: float
+
+    def is_known(self, now: float) -> bool:
+        """Whether it says anything: its ends differ by less than a factor of 20."""
+        return self.high - now <= WIDEST * max(self.low - now, SOON)
+
+
+def interval(moments: Sequence[float]) -> TimeInterval:
+    """Return the quantiles of equally probable moments."""
+    order = sorted(moments)
+    return TimeInterval(*(_quantile(order, part) for part in (MIDDLE, LOW, HIGH)))
+
+
+def _quantile(order: Sequence[float], part: float) -> float:
+    """Interpolate; of n moments the i-th is the i / (n + 1) quantile (Weibull)."""
+    place = min(max(part * (len(order) + 1) - 1, 0.0), len(order) - 1.0)
+    below = int(place)
+    above = min(below + 1, len(order) - 1)
+    return order[below] + (place - below) * (order[above] - order[below])

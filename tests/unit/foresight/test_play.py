@@ -1,0 +1,109 @@
+"""The future played forward from a view."""
+
+from dataclasses import replace
+
+import pytest
+
+from muster.foresight.asked_run import AskedRun
+from muster.foresight.draws import WorldDraws
+from muster.foresight.forecaster import Forecaster
+from muster.foresight.past import Past
+from muster.foresight.play import Present, foresee, play
+from muster.model.pool import single_pool
+from muster.model.view import Phase
+from muster.policy.registry import POLICIES
+from muster.sim.beliefs import Oracle
+from muster.sim.engine import Engine, Setting
+from muster.sim.truth import Arrival
+from muster.sim.worlds.fixed import Fixed
+from tests.builders import cluster, job
+
+HOUR = 3600.0
+
+
+def _setting(policy: str = "fifo", nodes: int = 1) -> Setting:
+    machines = cluster(nodes)
+    pools = single_pool(machines.devices_by_type())
+    return Setting(machines, pools, POLICIES[policy], beliefs=Oracle)
+
+
+def _jobs(*asked: tuple[float, int, float]) -> list[Arrival]:
+    """Jobs by submission, devices and s."""
+    return [
+        Arrival(at, job(f"j{n}", devices, number=n), Fixed(seconds, devices))
+        for n, (at, devices, seconds) in enumerate(asked, 1)
+    ]
+
+
+def _asked(arrivals: list[Arrival], at: float, setting: Setting) -> tuple[Present, Past]:
+    forecaster = Forecaster()
+    present = next(iter(AskedRun(setting, arrivals, forecaster).presents([at])))
+    return present, forecaster.past
+
+
+def test_what_is_certain_comes_true_in_every_world() -> None:
+    """An oracle knows lengths; the queue alone decides, and no job comes that was not there."""
+    arrivals = _jobs((0.0, 8, 1000.0), (1.0, 8, 500.0), (2.0, 8, 200.0))
+    setting = _setting("srtf")
+    present, _ = _asked(arrivals, 2.0, setting)
+    engine = Engine(setting, arrivals)
+    for _ in engine.frames():
+        pass
+    came = {life.job.number: at for life, at in engine.ended}
+    found = foresee(present, Past(), worlds=4)
+    assert {n: each.finish.middle for n, each in found.items()} == pytest.approx(came, rel=0.1)
+    assert all(each.finish.low == each.finish.high for each in found.values())
+
+
+def test_a_job_behind_another_starts_when_that_may_end() -> None:
+    """Twenty jobs took 10 to 200 minutes: one that waits for a job of their kind starts within that."""
+    past = [(n * 300.0 * HOUR, 8, (n + 1) * 600.0) for n in range(20)]
+    arrivals = _jobs(*past, (6000 * HOUR, 8, HOUR), (6000 * HOUR + 60, 8, HOUR))
+    present, seen = _asked(arrivals, 6000 * HOUR + 60, _setting())
+    found = foresee(present, seen)
+    start = found[22].start
+    assert start is not None and found[21].start is None
+    assert 600.0 - 60 <= start.low - present.now < start.high - present.now <= 2 * 12_000.0
+    assert found[22].finish.middle > start.middle
+    assert found[22].jobs == 20
+
+
+def test_the_same_world_is_drawn_whatever_is_asked() -> None:
+    """A drained queue differs from a full one by the queue alone: a job keeps its length."""
+    arrivals = _jobs(*((n * 4 * HOUR, 4, (n % 7 + 1) * 900.0) for n in range(30)))
+    present, past = _asked(arrivals, arrivals[-1].at, _setting())
+    one, other = (WorldDraws(present.view, present.now, past, 8) for _ in range(2))
+    without = replace(present.view, jobs={30: present.view.jobs[30]}, names={})
+    alone = WorldDraws(without, present.now, past, 8)
+    for world in range(8):
+        assert one.underway(world)[30] == other.underway(world)[30] == alone.underway(world)[30]
+        assert play(present, one, world) == play(present, other, world)
+
+
+def test_a_job_that_has_run_for_three_hours_is_not_a_new_one() -> None:
+    """Half of the jobs take ten minutes, half four hours: after three hours it is one of these."""
+    past = [(n * 5 * HOUR, 8, 600.0 if n % 2 else 4 * HOUR) for n in range(40)]
+    arrivals = _jobs(*past, (200 * HOUR, 8, 4 * HOUR), (203 * HOUR, 8, 600.0))
+    present, seen = _asked(arrivals, 203 * HOUR, _setting())
+    draws = WorldDraws(present.view, present.now, seen, 16)
+    old, new = ([draws.underway(i)[n].truth.work for i in range(16)] for n in (41, 42))
+    assert present.view.jobs[41].phase is Phase.RUNNING
+    assert sum(each == pytest.approx(HOUR, rel=0.05) for each in old) >= 12
+    assert sum(each == pytest.approx(600.0, rel=0.05) for each in new) >= 6
+    assert sum(each == pytest.approx(4 * HOUR, rel=0.05) for each in new) >= 6
+
+
+def test_jobs_come_as_they_came() -> None:
+    """Every day ten jobs at noon: the next ten come at noon, and as large."""
+    day = 24 * HOUR
+    arrivals = _jobs(*((d * day + 12 * HOUR + i, 2, 600.0) for d in range(3) for i in range(10)))
+    present, past = _asked([*arrivals, *_late(arrivals, 3 * day)], 3 * day, _setting())
+    coming = WorldDraws(present.view, present.now, past, 4).arrivals(0)
+    first = [next(coming) for _ in range(10)]
+    assert all(12 * HOUR <= each.at % day < 12 * HOUR + 60 for each in first)
+    assert all(each.at < 4 * day and each.job.workers.gang == 2 for each in first)
+
+
+def _late(before: list[Arrival], at: float) -> list[Arrival]:
+    number = len(before) + 1
+    return [Arrival(at, job("late", 1, number=number), Fixed(600.0, 1))]

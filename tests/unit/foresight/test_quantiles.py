@@ -1,0 +1,13 @@
+"""Intervals, and when they say nothing."""
+
+from muster.foresight.quantiles import TimeInterval, interval
+
+
+def test_the_interval_holds_eighty_of_a_hundred() -> None:
+    found = interval([float(i) for i in range(1, 100)])
+    assert (found.low, found.middle, found.high) == (10.0, 50.0, 90.0)
+
+
+def test_an_interval_over_a_factor_of_twenty_is_unknown() -> None:
+    assert TimeInterval(5000.0, 1600.0, 13_000.0).is_known(now=1000.0)
+    assert not TimeInterval(5000.0, 1600.0, 13_001.0).is_known(now=1000.0)
