@@ -1,8 +1,9 @@
-"""Time and memory of the simulator: the Philly extract, a T4 workload, and growth with the jobs.
+"""Time and memory of the simulator and of a cycle: what forecasts, what-if and benchmarks cost.
 
 The Philly extract is run whole on 2,490 devices, each policy in a process of its own, whose largest
-memory is taken; the T4 workloads under their published rules; and a Philly-like trace of one load, ever
-longer, for the cost of an event. Times are of the processor, so that a busy neighbour does not count.
+memory is taken; the T4 workloads under their published rules; Philly-like traces of one load, ever
+longer, for the cost of an event; elastic ones under Muster's own policy, which learns all speeds; and
+single cycles of it on large clusters. Times are of the processor: a busy neighbour does not count.
 """
 
 import argparse
@@ -24,18 +25,29 @@ from muster.files.cluster.cluster_file import load_cluster
 from muster.model.pool import single_pool
 from muster.policy.registry import POLICIES
 from muster.sim.engine import Setting
+from muster.sim.result import Result
+from muster.sim.scenario.configuration import Configuration
+from muster.sim.scenario.prepare import prepare, run_prepared
 from muster.sim.scenario.run import simulate
 from muster.sim.trace.open_trace import TraceOptions, open_trace
 from muster.sim.truth import Arrival
 from support.bars import bar, print_table
+from support.large_cycles import CycleTimes, measure_cycles
 from support.t4_cluster import WORKLOADS, Case, mean
 from support.t4_cluster import run as run_t4
 
 ROOT = Path(__file__).resolve().parents[1]
 PHILLY = ROOT.parent / "shared" / "data" / "philly.csv"
 CLUSTERS = ROOT / "examples" / "clusters"
-LENGTHS = (1_000, 4_000, 16_000, 32_000)
+LENGTHS = (1_000, 4_000, 8_000)
 """Jobs of the traces of one load."""
+SHORT = (250, 1_000)
+ELASTIC = {"500": 5.0, "2000": 25.0}
+"""Jobs of the elastic traces, and the most CPU s that each may take."""
+MOST_SECONDS = {"fifo": 60.0, "tiresias": 60.0, "muster": 600.0}
+"""CPU s that the Philly extract may take."""
+LARGE = ((16_384, 4_000), (65_536, 16_000))
+"""Devices and jobs of single cycles."""
 
 
 def trace(name: str) -> Iterator[Arrival]:
@@ -47,13 +59,26 @@ def trace(name: str) -> Iterator[Arrival]:
     return open_trace(f"philly-like:jobs={name},load=0.8,capacity=512", TraceOptions(seed=1))
 
 
+def rigid(policy: str, name: str) -> Result:
+    """Run a trace of jobs of one size, with true lengths known."""
+    path = CLUSTERS / ("philly.yaml" if name == "philly" else "one-type-64x8.yaml")
+    setting = Setting(load_cluster(path).cluster, single_pool(), POLICIES[policy], Rules())
+    return simulate(setting, trace(name))
+
+
+def elastic(policy: str, name: str) -> Result:
+    """Run a trace of elastic jobs as `muster sim run` does, which learns speeds and lengths."""
+    spec = f"philly-like:jobs={name.removeprefix('elastic-')},load=0.9,capacity=512,elastic=4"
+    cluster = str(CLUSTERS / "one-type-64x8.yaml")
+    return run_prepared(
+        prepare(Configuration(cluster=cluster, trace=spec, policy=policy, one_pool=True))
+    )
+
+
 def one(policy: str, name: str) -> dict[str, float]:
     """Run one simulation in this process and say what it took."""
-    path = CLUSTERS / ("philly.yaml" if name == "philly" else "one-type-64x8.yaml")
-    cluster = load_cluster(path).cluster
     begun = time.process_time()
-    setting = Setting(cluster, single_pool(), POLICIES[policy], Rules())
-    result = simulate(setting, trace(name))
+    result = elastic(policy, name) if name.startswith("elastic") else rigid(policy, name)
     done = [r for r in result.records if r.ended is not None]
     return {
         "jobs": len(done),
@@ -105,6 +130,25 @@ def workloads(policy: str, case: Case, numbers: Sequence[int]) -> Iterator[list[
 SLOWEST: dict[str, float] = {}
 
 
+def large_cycles(
+    sizes: Sequence[tuple[int, int]], repeats: int, kept: dict[int, CycleTimes]
+) -> Iterator[list[str]]:
+    """Measure and yield each size."""
+    for devices, jobs in sizes:
+        found = kept[devices] = measure_cycles(devices, jobs, repeats)
+        times = (found.full, found.one_job, found.look, found.quiet)
+        yield [f"{devices:,}", f"{jobs:,}", *(f"{1e3 * s:.0f}" for s in times), f"{found.changes:,}"]
+
+
+def print_cycle_bars(kept: dict[int, CycleTimes]) -> None:
+    """One line per target of a single cycle."""
+    (small, _), (large, _) = LARGE
+    bar(f"quiet-cycle-{small}-ms", 1e3 * kept[small].quiet, 30.0)
+    bar(f"full-cycle-{small}-s", kept[small].full, 0.4)
+    if large in kept:
+        bar(f"full-cycle-{large}-s", kept[large].full, 2.0)
+
+
 def main() -> None:
     """Measure, print the tables, then the targets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -115,21 +159,30 @@ def main() -> None:
         print(json.dumps(one(*arguments.one)))
         return
     heading = "POLICY TRACE JOBS EVENTS CPU/s us/EVENT MB MEAN/s WAITED"
-    lengths = LENGTHS[:2] if arguments.quick else LENGTHS
+    lengths = SHORT if arguments.quick else LENGTHS
     kept: dict[tuple[str, str], dict[str, float]] = {}
-    full = [] if arguments.quick else [("fifo", "philly"), ("tiresias", "philly")]
+    full = [] if arguments.quick else [(each, "philly") for each in MOST_SECONDS]
+    lively = [("muster", f"elastic-{jobs}") for jobs in ELASTIC][: 1 if arguments.quick else None]
     growth = [(policy, str(n)) for policy in ("fifo", "tiresias") for n in lengths]
-    print_table(heading, rows([*full, *growth], kept))
+    print_table(heading, rows([*full, *growth, *lively], kept))
     numbers = WORKLOADS[:1] if arguments.quick else WORKLOADS
     table = "POLICY WORKLOAD CYCLES CPU/s MEAN/s"
     print_table(table, workloads("tiresias", Case(elastic=False), numbers))
     own = Case(oracle=False, strategy="adaptive", rounds=False)
     print_table(table, workloads("muster", own, numbers))
+    cycles: dict[int, CycleTimes] = {}
+    sizes, repeats = (LARGE[:1], 1) if arguments.quick else (LARGE, 5)
+    print_table(
+        "DEVICES JOBS FULL/ms ONE/ms LOOK/ms QUIET/ms CHANGES", large_cycles(sizes, repeats, cycles)
+    )
     for policy, _ in full:
-        bar(f"philly-{policy}-s", kept[policy, "philly"]["cpu"], 60.0)
-        bar(f"philly-{policy}-mb", kept[policy, "philly"]["megabytes"], 1000.0)
+        bar(f"philly-{policy}-s", kept[policy, "philly"]["cpu"], MOST_SECONDS[policy])
+        bar(f"philly-{policy}-mb", kept[policy, "philly"]["megabytes"], 500.0)
     bar("t4-tiresias-s", SLOWEST["tiresias"], 1.0)
-    bar("t4-muster-s", SLOWEST["muster"], 5.0)
+    bar("t4-muster-s", SLOWEST["muster"], 1.0)
+    for policy, name in lively:
+        bar(f"{name}-{policy}-s", kept[policy, name]["cpu"], ELASTIC[name.removeprefix("elastic-")])
+    print_cycle_bars(cycles)
     for policy in ("fifo", "tiresias"):
         few, many = (kept[policy, str(n)] for n in (lengths[0], lengths[-1]))
         ratio = (many["cpu"] / many["events"]) / (few["cpu"] / few["events"])

@@ -263,9 +263,8 @@ What the gain is made of, and where ours differs from the paper's
   does not yet let jobs grow whose workers take no devices (`on cpu`).
 - With few jobs everybody grows to the limit; with very many, who gets in first counts more than how
   jobs are laid out, and Optimus takes the oldest first, as DRF does, where Tetris prefers short ones.
-- Through the live path (`muster-learnt`) sizes that nobody has tried are approached by doubling, every
-  600 s; and the planner stops at as many servers as fill the workers' cards, where by Optimus' curve
-  each further server helps.
+- Through the live path (`muster-learnt`) the planner stops at as many servers as fill the network cards
+  of the workers' nodes; by Optimus' curve each task has a card of its own, and each server helps.
 - Curves here follow from model sizes and links (1 Gbit/s), they are not measured ones.
 - Speeds here depend on the numbers of tasks only: what even placement gains Optimus in the paper counts
   for nobody here; nor do wrong predictions cost it anything.

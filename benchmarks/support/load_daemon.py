@@ -42,6 +42,7 @@ def daemon(home: Path, store: str | None = None) -> Iterator[Running]:
     home.mkdir(parents=True, exist_ok=True)
     port = free_port()
     command = [_muster(), "up", "--topology", TOPOLOGY, "--port", str(port)]
+    command += ["--run-as", "daemon"]  # its users have no accounts here
     command += ["--store", store] if store else []
     environ = {**os.environ, "MUSTER_HOME": str(home)}
     with (home / "daemon.log").open("ab") as log:

@@ -76,14 +76,15 @@ def run(policy: Policy, workload: int | Path, case: Case) -> Result:
         loaded.pools,
         policy,
         Rules(strategy=case.strategy),
-        beliefs=Oracle if case.oracle else lambda: _learnt(case),
+        beliefs=Oracle if case.oracle else lambda: learnt(case),
         rounds=case.rounds,
         seed=case.seed,
     )
     return simulate(setting, arrivals(workload, case))
 
 
-def _learnt(case: Case) -> OutlookSource:
+def learnt(case: Case) -> OutlookSource:
+    """What jobs show, as far as the case says."""
     ranges = {name: model.range for name, model in tables().items()}
     kind = PartlyTold if case.told else Learnt
     models = {name: model.shape for name, model in tables().items() if model.shape is not None}

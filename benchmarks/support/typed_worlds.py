@@ -1,7 +1,7 @@
 """Worlds of three device types: 24 T4, 24 RTX and 16 A100, and jobs that are faster on some of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
 
@@ -19,7 +19,7 @@ NODES = {"T4": 3, "RTX": 3, "A100": 2}
 WORLDS = {"flat": (1.1, 1.4), "usual": (2.2, 4.0), "steep": (3.0, 8.0)}
 """Times that an RTX and an A100 are as fast as a T4."""
 LOADS = (0.5, 1.2)
-JOBS = 160
+JOBS = 120
 APPLICATIONS = 12
 LENGTHS = LogUniform(300.0, 12 * 3600.0)
 """s alone on T4."""
@@ -38,35 +38,50 @@ class TypedWorld:
 
 
 def drawn(
-    world: str, load: float, seed: int, jobs: int, *, elastic: bool, order: Sequence[str] = ()
+    world: str,
+    load: float,
+    seed: int,
+    jobs: int,
+    *,
+    elastic: bool,
+    order: Sequence[str] = (),
+    mix: bool = False,
 ) -> TypedWorld:
-    """Draw the jobs; `order`: of the types in the cluster file."""
+    """Draw the jobs; `order`: of the types in the cluster file; `mix`: a job may have several types."""
     rtx, a100 = WORLDS[world]
     factors = {"T4": 1.0, "RTX": rtx, "A100": a100}
     random = Random(f"types/{seed}")
     usual = [LENGTHS.draw(random) for _ in range(APPLICATIONS)]
     named = [random.randrange(APPLICATIONS) for _ in range(jobs)]
-    took = [usual[name] * random.lognormvariate(0.0, ALIKE) for name in named]
+    alone = [usual[name] * random.lognormvariate(0.0, ALIKE) for name in named]
     asked = [GAVEL_SIZES.draw(random) for _ in range(jobs)]
-    work = sum(count * seconds for count, seconds in zip(asked, took, strict=True))
+    work = sum(s * count ** (1 - EXPONENT) for count, s in zip(asked, alone, strict=True))
     power = sum(8 * count * factors[each] for each, count in NODES.items())
     moments = islice(steady(random, jobs * load * power / work), jobs)
     arrivals = tuple(
-        _arrival(i, at, count, seconds, name, factors, elastic)
-        for i, (at, count, seconds, name) in enumerate(zip(moments, asked, took, named, strict=True), 1)
+        _arrival(i, *each, factors, elastic=elastic, mix=mix)
+        for i, each in enumerate(zip(moments, asked, alone, named, strict=True), 1)
     )
-    nodes = {each: NODES[each] for each in order or NODES}
-    return TypedWorld(cluster_of("types", nodes), arrivals)
+    return TypedWorld(_listed(cluster_of("types", NODES), order or tuple(NODES)), arrivals)
+
+
+def _listed(cluster: Cluster, order: Sequence[str]) -> Cluster:
+    """Return the same nodes in the same racks, listed in this order of their types."""
+    nodes = sorted(cluster.nodes, key=lambda node: order.index(node.configuration))
+    sets = {each: cluster.configurations[each] for each in order}
+    return replace(cluster, configurations=sets, nodes=tuple(nodes))
 
 
 def _arrival(
     number: int,
     at: float,
     asked: int,
-    took: float,
+    alone: float,
     application: int,
     factors: Mapping[str, float],
+    *,
     elastic: bool,
+    mix: bool,
 ) -> Arrival:
     most = min(asked * ELASTIC, 16) if elastic else asked
     job = Job(
@@ -74,5 +89,7 @@ def _arrival(
         roles=workers(asked, most),
         number=number,
         application=f"application-{application}",
+        spans=mix,
     )
-    return Arrival(at, job, PowerLaw(took, PowerSpeed(asked, EXPONENT, factors), per_node=8))
+    # In s on one T4: jobs of an application have alike work and steps, whatever they ask for.
+    return Arrival(at, job, PowerLaw(alone, PowerSpeed(1, EXPONENT, factors), per_node=8))

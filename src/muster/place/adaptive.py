@@ -31,7 +31,9 @@ def _rank(choice: Choice, free: int, _: int, price: float) -> fit.Rank:
     return (choice.level, round(GRAIN * price), choice.distance, free)
 
 
-TASTE = fit.Taste(choose=ChoiceTable.pack, rank_node=_rank, tight=True, others=(ChoiceTable.spread,))
+TASTE = fit.Taste(
+    choose=ChoiceTable.pack, rank_node=_rank, tight=True, others=(ChoiceTable.spread,), price_at=1
+)
 
 
 def cheapest(board: Board, request: Request, price: fit.Price | None = None) -> Placement | None:

@@ -6,7 +6,7 @@ the small jobs of just enough nodes are moved, those of the group where that cos
 
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from muster.model.choice import ChoiceTable
 from muster.model.plan import Part
@@ -31,10 +31,12 @@ def cheapest_emptying(board: Board, request: Request, movables: Iterable[Movable
     for movable in by_job.values():
         for name in {slot.node for slot in movable.candidate.slots}:
             on.setdefault(board.index(name), []).append(movable.candidate)
+    usable = sum(board.shelves[kind].members for kind in request.kinds)
+    emptied = {node: (_cost(there), there) for node, there in _emptiable(board, usable, on)}
     for level in (Level.RACK, Level.DOMAIN, Level.CLUSTER):
         if level > request.widest:
             return None
-        found = _clearings(board, request, level, on)
+        found = _clearings(board, request, level, emptied)
         for clearing in nsmallest(TRIED, found, key=attrgetter("cost")):
             moves = moves_of(board, clearing, by_job)
             if moves is not None:
@@ -43,14 +45,15 @@ def cheapest_emptying(board: Board, request: Request, movables: Iterable[Movable
 
 
 def _clearings(
-    board: Board, request: Request, level: Level, on: dict[int, list[Candidate]]
+    board: Board, request: Request, level: Level, emptied: dict[int, tuple[float, list[Candidate]]]
 ) -> Iterator[Clearing]:
     """Yield for each group what must go so that the gang has the cheapest of its nodes."""
     (part,) = request.plan.parts
-    usable = sum(board.shelves[kind].members for kind in request.kinds)
-    for mask in board.groups(level):
-        emptied = ((_cost(there), node, there) for node, there in _emptiable(board, mask & usable, on))
-        clearing = _first(board, part, sorted(emptied))
+    groups: dict[int, list[tuple[float, int, list[Candidate]]]] = {}
+    for node, (cost, there) in emptied.items():
+        groups.setdefault(board.group_of(node, level), []).append((cost, node, there))
+    for group in sorted(groups):
+        clearing = _first(board, part, sorted(groups[group], key=itemgetter(0, 1)))
         if clearing is not None:
             yield clearing
 

@@ -42,6 +42,8 @@ class Taste:
     """Prefer the group, and the last node, with the least spare room; else the most."""
     others: tuple[Choose, ...] = ()
     """Further ways to choose devices in a node, compared where places have a price."""
+    price_at: int = 0
+    """Where in the rank the price is: only places that are best by what comes before are priced."""
 
 
 def place(board: Board, request: Request, taste: Taste, price: Price | None = None) -> Placement | None:
@@ -100,11 +102,25 @@ def _best_place(
                 free = board.free[node]
                 for each in dict.fromkeys(choose(shelf.table, free, devices) for choose in ways):
                     if each is not None and each.level <= request.widest:
-                        cost = 0.0 if price is None else price(board.names[node], each.bits)
-                        rank = taste.rank_node(each, free.bit_count(), shelf.kind.devices, cost)
+                        rank = taste.rank_node(each, free.bit_count(), shelf.kind.devices, 0.0)
                         ranked.append(((*rank, order), node, each))
+    if price is not None:
+        ranked = list(_priced(board, taste, price, ranked))
     best = min(ranked, key=itemgetter(0, 1), default=None)
     return None if best is None else best[1:]
+
+
+def _priced(
+    board: Board, taste: Taste, price: Price, ranked: list[tuple[Rank, int, Choice]]
+) -> Iterator[tuple[Rank, int, Choice]]:
+    """Yield with its price each place that may still be the best one."""
+    before = taste.price_at
+    first = min((rank[:before] for rank, _, _ in ranked), default=())
+    for rank, node, choice in ranked:
+        if rank[:before] == first:
+            free, devices = board.free[node].bit_count(), board.shelf_of[node].kind.devices
+            cost = price(board.names[node], choice.bits)
+            yield (*taste.rank_node(choice, free, devices, cost), rank[-1]), node, choice
 
 
 def _with_cores(board: Board, members: int, plan: Plan) -> Iterator[int]:

@@ -15,7 +15,7 @@ def _rank(choice: Choice, free: int, _: int, price: float) -> fit.Rank:
     return (choice.distance, free, price)
 
 
-TASTE = fit.Taste(choose=ChoiceTable.pack, rank_node=_rank, tight=True)
+TASTE = fit.Taste(choose=ChoiceTable.pack, rank_node=_rank, tight=True, price_at=2)
 
 
 def pack(board: Board, request: Request, price: fit.Price | None = None) -> Placement | None:

@@ -10,7 +10,7 @@ with k, k' the devices, e, e' the part by which steps get longer (`model/slowdow
 
 from collections.abc import Iterator, Mapping
 
-from muster.model.slowdowns import Slowdowns, common_on
+from muster.model.slowdowns import Common, Slowdowns, common_on
 from muster.model.topology import ConfigurationSet
 from muster.place.neighbourhood import Neighbourhood, Tenants
 
@@ -26,6 +26,10 @@ class Prices:
         self._neighbourhood = neighbourhood
         self._kept: dict[tuple[str | int, str, int], tuple[int, float]] = {}
         self._lost: dict[str, tuple[int, float]] = {}
+        self._suffering: dict[str, tuple[int, list[tuple[int, int, int, float]]]] = {}
+        self._common: dict[tuple[str, int, int], Common] = {}
+        """What devices of a configuration set share: there are few such pairs, and they are asked for
+        more often than anything else here."""
 
     def follow(self, slowdowns: Slowdowns) -> "Prices":
         """Return prices by what is believed now: these, if it is the same of all kinds."""
@@ -59,7 +63,7 @@ class Prices:
         """Return how much longer a job's steps get on these devices, and beside whom; 0: nobody."""
         kind = self._neighbourhood.kind_of(node)
         found = (
-            (self.slowdowns.beside(common_on(kind, bits, theirs), job, other), other)
+            (self.slowdowns.beside(self._common_on(kind, bits, theirs), job, other), other)
             for other, theirs in self._neighbourhood.on(node).items()
             if other != job
         )
@@ -73,23 +77,42 @@ class Prices:
         known = self._lost.get(node)
         if known is None or known[0] != changes:
             kind = self._neighbourhood.kind_of(node)
-            lost = (
-                self._neighbourhood.devices(each) * self._worst(kind, each, tenants) for each in tenants
-            )
+            lost = (devices * worst for _, _, devices, worst in self._suffering_on(node, kind, tenants))
             known = self._lost[node] = changes, sum(lost)
         return known[1]
 
     def _caused(self, job: int, node: str, bits: int) -> float:
         """Return what the tenants of a node would lose to a job beyond what they lose already."""
         kind, caused = self._neighbourhood.kind_of(node), 0.0
-        tenants = {
-            other: theirs for other, theirs in self._neighbourhood.on(node).items() if other != job
-        }
-        for other, theirs in tenants.items():
-            common = common_on(kind, bits, theirs)
-            more = self.slowdowns.beside(common, other, job) - self._worst(kind, other, tenants)
-            caused += self._neighbourhood.devices(other) * max(0.0, more)
+        tenants = self._neighbourhood.on(node)
+        if job in tenants:
+            others = {other: theirs for other, theirs in tenants.items() if other != job}
+            suffering = self._suffer(kind, others)
+        else:
+            suffering = self._suffering_on(node, kind, tenants)
+        for other, theirs, devices, worst in suffering:
+            common = self._common_on(kind, bits, theirs)
+            more = self.slowdowns.beside(common, other, job) - worst
+            caused += devices * max(0.0, more)
         return caused
+
+    def _suffering_on(
+        self, node: str, kind: ConfigurationSet, tenants: Tenants
+    ) -> list[tuple[int, int, int, float]]:
+        """Return the same for all tenants of a node, kept until they change: every newcomer asks."""
+        changes = self._neighbourhood.changes[node] if tenants else 0
+        known = self._suffering.get(node)
+        if known is None or known[0] != changes:
+            known = self._suffering[node] = changes, self._suffer(kind, tenants)
+        return known[1]
+
+    def _suffer(self, kind: ConfigurationSet, tenants: Tenants) -> list[tuple[int, int, int, float]]:
+        """Return each tenant with its devices here, how many it has, and by how much its steps are
+        longer already."""
+        return [
+            (each, bits, self._neighbourhood.devices(each), self._worst(kind, each, tenants))
+            for each, bits in tenants.items()
+        ]
 
     def _worst(self, kind: ConfigurationSet, job: int, tenants: Tenants) -> float:
         """Return by how much a tenant's steps are longer already."""
@@ -98,5 +121,12 @@ class Prices:
     def _between(self, kind: ConfigurationSet, job: int, tenants: Tenants) -> Iterator[float]:
         for other, theirs in tenants.items():
             if other != job:
-                common = common_on(kind, tenants[job], theirs)
+                common = self._common_on(kind, tenants[job], theirs)
                 yield self.slowdowns.beside(common, job, other)
+
+    def _common_on(self, kind: ConfigurationSet, bits: int, theirs: int) -> Common:
+        key = (kind.name, bits, theirs)
+        known = self._common.get(key)
+        if known is None:
+            known = self._common[key] = common_on(kind, bits, theirs)
+        return known

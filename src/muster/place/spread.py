@@ -15,7 +15,7 @@ def _rank(choice: Choice, free: int, devices: int, price: float) -> fit.Rank:
     return (choice.level, price, choice.neighbours, devices - free, -free)
 
 
-TASTE = fit.Taste(choose=ChoiceTable.spread, rank_node=_rank, tight=False)
+TASTE = fit.Taste(choose=ChoiceTable.spread, rank_node=_rank, tight=False, price_at=1)
 
 
 def spread(board: Board, request: Request, price: fit.Price | None = None) -> Placement | None:

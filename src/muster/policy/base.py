@@ -27,6 +27,8 @@ class Allocation:
     """Device type; None: by the job's preference."""
     batch: int | None = None
     """Global batch; None: its own."""
+    beside: tuple[tuple[str, int], ...] = ()
+    """Further workers on devices of other types, by type, for a job that may mix them."""
 
 
 def exactly(

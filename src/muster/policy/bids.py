@@ -1,18 +1,20 @@
 """A job as Muster's own policy sees it: work left, weight, and the worth of every share."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
+from operator import attrgetter
 
 import numpy as np
 
-from muster.model.job import Job, Role, RoleSpec
-from muster.model.outlook import Outlook, Speed
+from muster.model.job import Job, Role
+from muster.model.outlook import Outlook
 from muster.model.view import JobState, View
 from muster.policy.base import Allocation, exactly
 from muster.policy.deal import Offer
+from muster.policy.price_list import PriceList
 from muster.policy.prices import Array, gains, sizes, upto
-from muster.policy.room import holds, most_on_node, type_held
+from muster.policy.room import holds, most_on_node, type_held, workers_by_type
 from muster.policy.uncertainty import counts_as, firmness
 from muster.policy.unknown import Prospect, outlook_of
 
@@ -23,6 +25,9 @@ ABOUT = 0.05
 STANDS = 15.0
 """s for which a change is not undone by beliefs alone: the runtime's first two measurements take that
 long. A live resize costs milliseconds, so its price holds no restless belief back."""
+UNSURE = 0.15
+"""Part by which another type must be worth more to a job that runs, where lengths and speeds are only
+believed: else beliefs that change with every report move it back and forth."""
 STEEPEST = 20
 """Steps of priority beyond which weights do not grow: 2^20 is effectively infinite."""
 
@@ -42,14 +47,19 @@ class Curve:
     """Work per s that each further device adds, on the concave hull."""
     servers: tuple[int, ...] = ()
     """Parameter servers for each number of workers; empty: none."""
+    cheapest: float = 0.0
+    """Fewest device-seconds of a unit of work."""
+    useful: int = 0
+    """Devices beyond which it is not faster."""
 
 
 Curves = Mapping[str, Curve]
 """By device type."""
 
+_PROGRESS = ("left", "spread", "here")
+"""What of an outlook changes with every step."""
+_BELIEVED = attrgetter(*(each.name for each in fields(Outlook) if each.name not in _PROGRESS))
 
-Roles = tuple[RoleSpec, ...]
-"""A job's request, which its user may change."""
 
 Measured = tuple[str, int, float, float]
 """Device type, workers, work per s, and when measured, in s."""
@@ -70,41 +80,56 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Dues:
+    """How crowded jobs' lives were, up to `at` (see `urgency`)."""
+
+    at: float
+    crowded: Mapping[int, float]
+    """Crowd-seconds by job."""
+
+
+@dataclass(frozen=True, slots=True)
 class BidMemory:
     """What the policy keeps between calls."""
 
     capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
-    curves: Mapping[int, tuple[Speed, float, Roles, Curves]] = field(
-        default_factory=dict, compare=False, metadata={"cache": True}
-    )
-    """A cache for jobs of unchanged speed and request."""
+    bids: "Mapping[int, Bid]" = field(default_factory=dict, compare=False, metadata={"cache": True})
+    """Bids before any deal, to be used again while what they were made from is the same."""
     measured: Mapping[int, tuple[Measured, ...]] = field(default_factory=dict)
     """Speeds of jobs while spread over more nodes than needed."""
     trials: Mapping[int, Trial] = field(default_factory=dict)
     turns: Mapping[int, bool] = field(default_factory=dict)
     """Whether the last change of a job gave it more, or took some though nobody waited for them."""
+    prices: Mapping[str, PriceList] = field(
+        default_factory=dict, compare=False, metadata={"cache": True}
+    )
+    """The last prices of each pool's jobs."""
+    dues: Dues | None = None
 
     def recall(self, job: Job, outlook: Outlook) -> Curves | None:
         """Return the job's curves, if its speed and request are unchanged."""
-        seen = self.curves.get(job.number)
-        if seen is None or seen[0] is not outlook.speed:
+        seen = self.bids.get(job.number)
+        if seen is None or seen.outlook.speed is not outlook.speed:
             return None
-        return seen[3] if seen[1:3] == (outlook.slowed, job.roles) else None
+        alike = seen.outlook.slowed == outlook.slowed and seen.job.roles == job.roles
+        return seen.curves if alike else None
 
 
-def curves_of(prospect: Prospect, types: Iterable[str], capacity: Mapping[str, int]) -> Curves:
-    """Return the job's speeds on each type where it can run."""
-    made = ((each, _curve(prospect, each, capacity[each])) for each in types)
+def curves_of(
+    prospect: Prospect, types: Iterable[str], capacity: Mapping[str, int], thrift: float = 0.0
+) -> Curves:
+    """Return the job's speeds on each type where it can run; `thrift`: least work per device, as a part
+    of the most, its gang excepted."""
+    made = ((each, _curve(prospect, each, capacity[each], thrift)) for each in types)
     return {each: curve for each, curve in made if curve is not None}
 
 
-def _curve(prospect: Prospect, device_type: str, capacity: int) -> Curve | None:
+def _curve(prospect: Prospect, device_type: str, capacity: int, thrift: float = 0.0) -> Curve | None:
     workers = sizes(prospect.gang, min(prospect.most, capacity // prospect.each))
-    servers = tuple(_servers(prospect, device_type, count) for count in workers)
-    rates = [
-        prospect.rate_with(device_type, count, each)
-        for count, each in zip(workers, servers, strict=True)
-    ]
+    if thrift:
+        workers = _thrifty(prospect, device_type, workers, thrift)
+    servers = _all_servers(prospect, device_type, workers)
+    rates = prospect.rates(device_type, workers, servers)
     if max(rates, default=0.0) <= NOTHING:
         return None
     devices = tuple(count * prospect.each for count in workers)
@@ -112,7 +137,25 @@ def _curve(prospect: Prospect, device_type: str, capacity: int) -> Curve | None:
     slowness = np.divide(1.0, speeds, out=np.full(len(rates), np.inf), where=speeds > NOTHING)
     peaks = tuple(accumulate(rates, max))
     steps = gains(devices, rates)
-    return Curve(workers, devices, speeds, slowness, peaks, steps, servers if prospect.served else ())
+    cheapest = float((slowness * devices).min())
+    useful = devices[rates.index(peaks[-1])]
+    return Curve(workers, devices, speeds, slowness, peaks, steps, servers, cheapest, useful)
+
+
+def _all_servers(prospect: Prospect, device_type: str, workers: Sequence[int]) -> tuple[int, ...]:
+    """Return the servers that go with each number of workers; empty: it has none."""
+    if not prospect.served:
+        return ()
+    return tuple(_servers(prospect, device_type, count) for count in workers)
+
+
+def _thrifty(
+    prospect: Prospect, device_type: str, workers: tuple[int, ...], thrift: float
+) -> tuple[int, ...]:
+    """Return the counts with which a device does this part of the most that it could."""
+    each = [prospect.rate(device_type, count) / count for count in workers]
+    enough = thrift * max(each, default=0.0) * (1 - ABOUT)
+    return tuple(n for n, rate in zip(workers, each, strict=True) if rate >= enough or n == workers[0])
 
 
 def _servers(prospect: Prospect, device_type: str, workers: int) -> int:
@@ -139,14 +182,23 @@ class Bid:
         self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
         """Work left, adjusted for its uncertainty."""
         self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
+        self.counts = self.weight
+        """How many times a second of its waiting counts: more than its weight if it is late."""
         self.price = 0.0
         """s by which a unit of its work shortens the sum of completion times."""
         self.held = holds(state)
         self.type_held = type_held(view, state) if self.held else None
-        self._here = outlook.here if _scattered(view, state, self.type_held) else None
+        self.had_beside: dict[str, int] = {}
+        """Workers that it has on devices of other types."""
+        if self.held and state.job.mixes and len(view.cluster.configurations) > 1:
+            self._tell_types_apart(workers_by_type(view, state))
+        self._scattered = not self.had_beside and _scattered(view, state, self.type_held)
+        self._here = outlook.here if self._scattered else None
         self._measured: tuple[Measured, ...] = ()
         self.pause = view.resize_pause(state) if self.held else view.start_pause(state)
         """s that a change costs it: a live resize while it runs, else a start."""
+        self.start = view.start_pause(state)
+        """s that a start costs it, and so a stop."""
         self.starts = 0.0 if self.held else self.pause
         """s until it works, once it is given devices."""
         self.paused = view.last_pause(state)
@@ -156,6 +208,33 @@ class Bid:
         self.type = ""
         """The type it is dealt, with `workers`."""
         self.workers = 0
+        self.beside: dict[str, int] = {}
+        """Workers that it is lent on devices of other types (see `spans`)."""
+        self._nodes = view.cluster.index
+        """Which node has what devices."""
+        self.origin = self
+
+    def is_of(self, view: View, state: JobState, outlook: Outlook) -> bool:
+        """Whether it would be made the same now, but for the job's progress."""
+        same = state is self.state and view.cluster.index is self._nodes
+        return same and _BELIEVED(outlook) == _BELIEVED(self.outlook)
+
+    def to_deal(self, outlook: Outlook) -> "Bid":
+        """Return a copy with this progress, to be dealt to; `origin` stays as it was made."""
+        bid = object.__new__(Bid)
+        bid.__dict__.update(self.__dict__)
+        bid.origin, bid.outlook, bid.beside = self, outlook, {}
+        bid.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
+        bid._here = outlook.here if self._scattered else None
+        return bid
+
+    def _tell_types_apart(self, workers: Mapping[str, int]) -> None:
+        """Of several types that it has, call that its own on which it is fastest."""
+        if len(workers) > 1:
+            rates = {each: self.outlook.speed.rate(each, count) for each, count in workers.items()}
+            self.type_held = max(rates, key=lambda each: (rates[each], each))
+            self.held = workers[self.type_held]
+            self.had_beside = {each: n for each, n in workers.items() if each != self.type_held}
 
     @property
     def measured(self) -> bool:
@@ -165,9 +244,16 @@ class Bid:
     def time(self, devices: Mapping[str, int]) -> float:
         """Return the s left at its best on these devices, which orders the pricing: a job that waits
         also has its start before it."""
-        within = ((curve, upto(curve.devices, devices.get(t, 0))) for t, curve in self.curves.items())
-        best = max((curve.peaks[count - 1] for curve, count in within if count), default=0.0)
-        return (self.starts + self.left / best) / self.weight if best > NOTHING else 0.0
+        best = 0.0
+        for each, curve in self.curves.items():  # hot path: generators are slower
+            count = upto(curve.devices, devices.get(each, 0))
+            if count and curve.peaks[count - 1] > best:
+                best = curve.peaks[count - 1]
+        return (self.starts + self.left / best) / self.counts if best > NOTHING else 0.0
+
+    def rest(self, devices: Mapping[str, int]) -> float:
+        """Return the s left at its best on these devices."""
+        return self.time(devices) * self.counts
 
     def remember(self, known: Iterable[Measured], since: float, now: float) -> tuple[Measured, ...]:
         """Add the current measurement to those since some moment."""
@@ -182,23 +268,49 @@ class Bid:
 
         `wanted`: whether a job waits that could have those that this one leaves.
         """
-        curve = self.curves[device_type]
-        held = self.held if device_type == self.type_held and self.held in curve.workers else None
-        unpaid = self._unpaid(now) if held is not None else 0.0
-        rates, slowness = self._had(curve, device_type)
-        lasts = np.minimum(self.pause + self.left * slowness, horizon)
-        worth = self.price * rates * (1.0 - np.minimum(1.0, (self.pause + unpaid) / lasts))
-        values: list[float] = worth.tolist()
-        at = 0
+        pause, left, price, unpaid, stays = self.terms(device_type, horizon, now)
+        rates, slowness = self.had(device_type)
+        lasts = np.minimum(pause + left * slowness, stays)
+        worth = price * rates * (1.0 - np.minimum(1.0, (pause + unpaid) / lasts))
+        return self.offered(device_type, worth.tolist(), now, wanted=wanted)
+
+    def terms(
+        self, device_type: str, horizon: float, now: float
+    ) -> tuple[float, float, float, float, float]:
+        """Return what its worths follow from: pause, work left, price, s of a pause to come, and s for
+        which a share of it lasts."""
+        unpaid = self._unpaid(now) if self._held_of(device_type) is not None else 0.0
+        moves = self.held and device_type != self.type_held and self.outlook.spread > 0.0
+        price = self.price * (1.0 - UNSURE) if moves else self.price
+        return self.pause, self.left, price, unpaid, self.stays(horizon, now)
+
+    def stays(self, horizon: float, now: float) -> float:
+        """Return the s for which a share of the job lasts: by the changes that it has had, with one in
+        `horizon` as the prior, which is also the most. The restless pay their pauses more often."""
+        return min(horizon, (horizon + now - self.state.submitted) / (1 + self.changes))
+
+    @property
+    def changes(self) -> int:
+        """The changes that it has had, its first start not among them."""
+        return max(0, self.state.generation - 1)
+
+    def offered(self, device_type: str, values: list[float], now: float, *, wanted: bool) -> Offer:
+        """Return the offer, given what each count is worth to one that does not have it."""
+        curve, held, at = self.curves[device_type], self._held_of(device_type), 0
         if held is not None:
             at = curve.workers.index(held)
             values[at] = self.price * (float(curve.rates[at]) if self._here is None else self._here)
-        firm = self._firm()
-        values = [value + firm for value in values]
+        if firm := self._firm():
+            values = [value + firm for value in values]
         if held is None:
             return Offer((0, *curve.devices), (0.0, *values))
         first, last = self._within(at, len(values), now, wanted=wanted)
         return Offer((0, *curve.devices[first:last]), (0.0, *values[first:last]))
+
+    def _held_of(self, device_type: str) -> int | None:
+        """Return the workers that it has on the type, if it could be given as many."""
+        there = device_type == self.type_held and self.held in self.curves[device_type].workers
+        return self.held if there else None
 
     def _firm(self) -> float:
         """Return what running on is worth beyond its work, equal for every count and type: it decides
@@ -208,6 +320,18 @@ class Bid:
             return 0.0
         rigid = curve.workers[0] / curve.workers[-1]
         return (firmness(self.outlook.spread, rigid) - 1.0) * self.price * float(curve.rates[0])
+
+    def lasts(self, device_type: str, workers: int, horizon: float) -> float:
+        """Return the s for which it would have these workers, until it ends and at most `horizon`."""
+        curve = self.curves[device_type]
+        slowness = float(curve.slowness[curve.workers.index(workers)])
+        return min(horizon, self.pause + self.left * slowness)
+
+    def stop_cost(self) -> float:
+        """Return what a stop costs it, the work of another start, in s of everybody's waiting."""
+        curve = self.curves[self.type_held or ""]
+        at = curve.workers.index(self.held) if self.held in curve.workers else 0
+        return self.price * float(curve.rates[at]) * self.start
 
     def _within(self, at: int, end: int, now: float, *, wanted: bool) -> tuple[int, int]:
         """Return the range of what it may be given: a change is not undone before it can have paid
@@ -226,9 +350,12 @@ class Bid:
             return True
         return None if wanted else False
 
-    def _had(self, curve: Curve, device_type: str) -> tuple[Array, Array]:
+    def had(self, device_type: str) -> tuple[Array, Array]:
         """Return speeds and their inverses, capped by recent measurements: what was just spread over
         too many nodes would be so again."""
+        curve = self.curves[device_type]
+        if not self._measured:
+            return curve.rates, curve.slowness
         caps = {k: rate for t, k, rate, _ in self._measured if t == device_type and k in curve.workers}
         if not caps:
             return curve.rates, curve.slowness
@@ -255,7 +382,8 @@ class Bid:
         curve = self.curves[self.type]
         servers = curve.servers[curve.workers.index(self.workers)] if curve.servers else None
         batch = self.outlook.speed.batch(self.type, self.workers)
-        return exactly(self.number, self.workers, servers=servers, device_type=self.type, batch=batch)
+        dealt = exactly(self.number, self.workers, servers=servers, device_type=self.type, batch=batch)
+        return replace(dealt, beside=tuple(sorted(self.beside.items()))) if self.beside else dealt
 
 
 def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
@@ -267,10 +395,29 @@ def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
     return len(nodes) * on_node >= state.placement.devices + on_node
 
 
-def bid_on(view: View, state: JobState, types: Iterable[str], now: float, memory: BidMemory) -> Bid:
-    """Return the job's bid, with cached curves if its speed is the same."""
+Alike = dict[tuple[object, ...], Curves]
+"""Curves by speed and request: jobs of one application and size share them."""
+
+
+def bid_on(
+    view: View,
+    state: JobState,
+    types: Iterable[str],
+    now: float,
+    memory: BidMemory,
+    alike: Alike,
+    thrift: float = 0.0,
+) -> Bid:
+    """Return the job's bid, made again only as far as something has changed."""
     outlook = outlook_of(view, state, now)
-    curves = memory.recall(state.job, outlook)
-    if curves is None:
-        curves = curves_of(Prospect(view, state, now), types, memory.capacity)
-    return Bid(view, state, outlook, curves)
+    known = memory.bids.get(state.number)
+    if known is None or not known.is_of(view, state, outlook):
+        curves = memory.recall(state.job, outlook)
+        if curves is None:
+            key = (id(outlook.speed), outlook.slowed, state.job.roles, *types)
+            curves = alike.get(key)
+        if curves is None:
+            prospect = Prospect(view, state, now)
+            curves = alike[key] = curves_of(prospect, types, memory.capacity, thrift)
+        known = Bid(view, state, outlook, curves)
+    return known.to_deal(outlook)

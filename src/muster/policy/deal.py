@@ -15,6 +15,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from muster.policy.narrow import narrow
 from muster.policy.prices import Array, hull
 
 Whole = npt.NDArray[np.int64]
@@ -22,6 +23,8 @@ Whole = npt.NDArray[np.int64]
 CORE_JOBS = 64
 """Jobs solved exactly; the cost is this times their counts times `CORE_DEVICES`."""
 CORE_DEVICES = 256
+SIMPLE = 4
+"""Jobs that are solved faster than narrowed down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +81,40 @@ def _slopes(offer: Offer, corners: Sequence[int]) -> list[float]:
 
 def _exact(offers: Sequence[Offer], devices: int) -> list[int]:
     """Solve exactly; ties: fewest devices for the last jobs."""
+    places = _promising(offers, devices)
+    for offer, kept in zip(offers, places, strict=True):
+        devices -= offer.counts[kept[0]] if len(kept) == 1 else 0
     best = np.zeros(devices + 1)
     numbers = np.arange(devices + 1)
-    tables: list[tuple[list[int], list[int], Whole | None]] = []
-    for offer in offers:
-        counts, places = _useful(offer, devices)
-        if len(counts) > 1:
-            values = np.array([offer.values[place] for place in places])
-            best, picked = _one(best, numbers, np.array(counts), values)
-            tables.append((counts, places, picked))
-        else:
-            tables.append((counts, places, None))
+    tables: list[Whole | None] = []
+    for offer, kept in zip(offers, places, strict=True):
+        if len(kept) == 1:
+            tables.append(None)
+            continue
+        counts = np.array([offer.counts[place] for place in kept])
+        best, picked = _one(best, numbers, counts, np.array([offer.values[place] for place in kept]))
+        tables.append(picked)
     chosen, left = [], int(best.argmax())
-    for counts, places, table in reversed(tables):
-        at = 0 if table is None else int(table[left])
-        chosen.append(places[at])
-        left -= counts[at]
+    for offer, kept, table in zip(reversed(offers), reversed(places), reversed(tables), strict=True):
+        if table is None:
+            chosen.append(kept[0])
+            continue
+        chosen.append(kept[int(table[left])])
+        left -= offer.counts[chosen[-1]]
     return chosen[::-1]
+
+
+def _promising(offers: Sequence[Offer], devices: int) -> list[list[int]]:
+    """Return the indices of the counts that each offer may get in a best deal."""
+    places = [_useful(offer, devices) for offer in offers]
+    unsure = [i for i, each in enumerate(places) if len(each) > 1]
+    if len(unsure) <= SIMPLE:
+        return places
+    counts = [[offers[i].counts[place] for place in places[i]] for i in unsure]
+    values = [[offers[i].values[place] for place in places[i]] for i in unsure]
+    for i, mask in zip(unsure, narrow(counts, values, devices).tolist(), strict=True):
+        places[i] = [place for place, kept in zip(places[i], mask, strict=False) if kept]
+    return places
 
 
 def _one(best: Array, numbers: Whole, counts: Whole, values: Array) -> tuple[Array, Whole]:
@@ -106,14 +126,13 @@ def _one(best: Array, numbers: Whole, counts: Whole, values: Array) -> tuple[Arr
     return brought[picked, numbers], picked
 
 
-def _useful(offer: Offer, devices: int) -> tuple[list[int], list[int]]:
-    """Return counts worth more than all smaller ones, and their indices."""
-    counts, places, most = [0], [0], 0.0
+def _useful(offer: Offer, devices: int) -> list[int]:
+    """Return the indices of the counts that are worth more than all smaller ones."""
+    places, most = [0], 0.0
     for i, (count, value) in enumerate(zip(offer.counts, offer.values, strict=True)):
         if count > devices:
             break
         if value > most:
-            counts.append(count)
             places.append(i)
             most = value
-    return counts, places
+    return places

@@ -8,12 +8,15 @@ Rule. In each pool separately, within its entitlement:
    `priority` doubles a job's weight: a second of its waiting counts as two of another's.
 2. k workers of speed s(k) are worth c s(k) to a job that has them. To any other they are worth
    c s(k) (1 - pause / h): it loses its pause, out of the h s that it will have them for, until it ends
-   and at most `horizon`. So a running job is changed only if that gains more than its pause costs. A
-   job spread over more nodes than it needs counts there with the speed measured, `here`, and for
-   `horizon` s after leaving as if it would be spread again. No change is undone before its pause ends,
-   nor, while nobody waits, before it could be measured (`STANDS`).
+   and at most `horizon`, or as long as shares of the pool and of this job have lasted, if that is less.
+   So a running job is changed only if that gains more than its pause costs, and stopped only if that
+   pays for another start (see `stops`). A job spread over more nodes than it needs counts there with
+   the speed measured, `here`, and for `horizon` s after leaving as if it would be spread again. No
+   change is undone before its pause ends, nor, while nobody waits, before it could be measured
+   (`STANDS`).
 3. Devices are dealt for the largest total worth (see `deal`). With several types, each job is dealt
-   the one where it adds most beyond what it takes from others (see `type_choice`).
+   the one where it adds most beyond what it takes from others (see `type_choice`). What is left of a
+   type may be lent to a job on another one (see `spans`).
 4. No job starves. A job's fair share is its part, by weight, of the pool's devices. A waiting job gets
    its gang regardless of prices once 1/`guarantee` of its fair share since submission, less what it has
    had, would have run its gang for `horizon`; it then keeps it as long. So with equal weights a job
@@ -27,19 +30,29 @@ worth more: called again after the first changes, the policy wants the same.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Any, ClassVar
 
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
+from muster.policy.ample import best_for_all, may_fit
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.bids import STANDS, Bid, BidMemory, Trial, bid_on
+from muster.policy.bids import STANDS, Alike, Bid, BidMemory, Dues, Trial, bid_on
 from muster.policy.deal import Offer, deal
-from muster.policy.prices import Market
+from muster.policy.offers import offers_of
+from muster.policy.price_list import PriceList, price_all
 from muster.policy.room import Room
+from muster.policy.spans import Spans
+from muster.policy.stops import Stops, raised
 from muster.policy.trials import Trials
 from muster.policy.type_choice import choose_types
 from muster.policy.uncertainty import FIRMEST
+from muster.policy.urgency import Urgency
+
+AGAIN, AGE = 60.0, 0.1
+"""s after which the policy asks about jobs that still show how fast they are: at least, for each that
+runs (many of them cause cycles enough), and as a part of those since the last change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +65,37 @@ class Muster:
     """s for which a share is assumed to last: Optimus decides every 10 min (EuroSys'18)."""
     guarantee: float = 8.0
     """A job gets at least 1/`guarantee` of its fair share; all other devices go where they do most."""
+    makespan: float = field(default=0.45, metadata={"range": (0.0, 1.0)})
+    """How much the end of the last job counts: 0 not at all, 1 alone (see `urgency`)."""
+    fair: bool = True
+    """Whether the waiting of jobs that are late counts more (see `urgency`)."""
+    thrift: float = field(default=0.0, metadata={"range": (0.0, 1.0)})
+    """Least work per device, as a part of the most that a job could do with one (see `bids`): 0 lets it
+    have as many devices as help it, 1 only those with which it wastes nothing."""
+    aims: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "balanced": {},
+        "mean": {"makespan": 0.0, "fair": False},
+        "fair": {"makespan": 0.0, "fair": True},
+        "makespan": {"makespan": 1.0},
+        "per_device": {"thrift": 1.0},
+    }
+    """What it may be told to care for most; balanced: what it does by default."""
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
         """Allocate workers to every job that can be changed now, pool by pool."""
         room = Room(view, entitlements)
         movable = {state.number for state in room.movable}
         if not isinstance(memory, BidMemory) or memory.capacity != entitlements.capacity:
-            memory = BidMemory(dict(entitlements.capacity))
+            past = memory.dues if isinstance(memory, BidMemory) else None
+            memory = BidMemory(dict(entitlements.capacity), dues=past)
         pools: dict[str, list[Bid]] = defaultdict(list)
         allocations: list[Allocation] = []
+        alike: Alike = {}
         for state in view.jobs.values():
             if state.job.workers.need.devices:
-                bid = bid_on(view, state, room.types(state.job), now, memory)
+                types = state.job.device_types and room.types(state.job)
+                types = types or tuple(sorted(room.types(state.job)))
+                bid = bid_on(view, state, types, now, memory, alike, self.thrift)
                 bid.turn = memory.turns.get(state.number)
                 pools[state.job.pool].append(bid)
             elif state.number in movable:
@@ -74,20 +106,21 @@ class Muster:
             if known:
                 measured[bid.number] = known
         again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
-        for bids in pools.values():
-            deal_out = _Deal(self, room, bids, movable, now)
-            allocations += deal_out.run(memory.trials)
+        prices, crowded = {}, dict[int, float]()
+        for pool, bids in pools.items():
+            deal_out = _Deal(self, room, bids, movable, now, memory.dues)
+            allocations += deal_out.run(memory.trials, memory.prices.get(pool))
+            prices[pool] = deal_out.prices
             again = min(again, deal_out.again)
             trials |= deal_out.trials
             turns |= deal_out.turns
-        curves = {
-            bid.number: (bid.outlook.speed, bid.outlook.slowed, bid.job.roles, bid.curves)
-            for bids in pools.values()
-            for bid in bids
-        }
+            crowded |= deal_out.urgency.crowded
+        made = {bid.number: bid.origin for bids in pools.values() for bid in bids}
+        dues = Dues(now, crowded)
+        kept = replace(memory, bids=made, measured=measured, trials=trials, turns=turns, dues=dues)
         return Shares(
             tuple(allocations),
-            replace(memory, curves=curves, measured=measured, trials=trials, turns=turns),
+            replace(kept, prices=prices),
             steers=True,
             again=again,
         )
@@ -97,7 +130,13 @@ class _Deal:
     """One pool's devices and jobs."""
 
     def __init__(
-        self, rule: Muster, room: Room, bids: Sequence[Bid], movable: set[int], now: float
+        self,
+        rule: Muster,
+        room: Room,
+        bids: Sequence[Bid],
+        movable: set[int],
+        now: float,
+        dues: Dues | None,
     ) -> None:
         self._rule = rule
         self._room = room
@@ -110,21 +149,61 @@ class _Deal:
         for bid in bids:
             if bid.type_held is not None and bid.number not in movable and _holds(bid):
                 self._all[bid.type_held] = self._all.get(bid.type_held, 0) + bid.held * bid.each
-        self._market = Market(self._all)
+        self.urgency = Urgency(bids, self._all, dues, now)
         self._wanted = any(not bid.held for bid in bids)
         """Whether a job waits."""
+        self._lasts = self._lasting()
+        """s for which a share lasts in this pool."""
         self.again = inf
         """When a waiting job will be overdue, or a trial begins or ends."""
         self.trials: dict[int, Trial] = {}
         self.turns: dict[int, bool] = {}
+        self.prices: PriceList
 
-    def run(self, trials: Mapping[int, Trial]) -> list[Allocation]:
-        """Return allocations of the jobs that can be changed now."""
-        for bid in sorted(self._bids, key=self._ends_last):
-            ladders = {each: curve.ladder for each, curve in bid.curves.items()}
-            bid.price, bid.type = self._market.enter(ladders, bid.weight)
+    def run(self, trials: Mapping[int, Trial], last: PriceList | None = None) -> list[Allocation]:
+        """Return allocations of the jobs that can be changed now; `last`: the prices before."""
         overdue = self._overdue()
-        bonus = 4.0 * FIRMEST * sum(bid.weight for bid in self._bids)
+        for bid in self._bids if self._rule.fair else ():
+            bid.counts = bid.weight * self.urgency.counts(bid, self._rule.horizon)
+        self._add_urgent(overdue)
+        self.prices = last or PriceList({}, (), (), {})
+        urgent = sorted(overdue, key=lambda each: (-overdue[each], each))
+        if not self._serve_all(urgent):
+            self._deal_by_price(last, overdue)
+        tested = {number for number, trial in trials.items() if trial.open}
+        spans = Spans(self._room, self._lasts, self._now)
+        spanning = [b for b in self._open if b.number not in tested and not self._rule.thrift]
+        self.again = min(self.again, spans.lend(spanning))
+        self._try(trials)
+        self._note_turns()
+        self._ask_again()
+        order = sorted(self._open, key=lambda bid: (bid.number not in overdue, -bid.workers * bid.each))
+        return [bid.gets() for bid in order]
+
+    def _serve_all(self, urgent: Sequence[int]) -> bool:
+        """Give everybody what it asks for, if that is to be had."""
+        if len(self._free) != 1:
+            return False
+        ((device_type, devices),) = self._free.items()
+        if not may_fit(self._open, device_type, devices, self._room):
+            return False
+        given = (self._open, device_type, devices, self._lasts, self._now)
+        shares = best_for_all(*given, wanted=self._wanted, first=urgent)
+        if shares is None:
+            return False
+        for bid, workers in zip(self._open, shares, strict=True):
+            bid.type, bid.workers = device_type, workers
+            self._room.take(bid.job, device_type, workers)
+        return True
+
+    def _deal_by_price(self, last: PriceList | None, overdue: dict[int, float]) -> None:
+        """Deal every type where it is worth most."""
+        order = sorted(self._bids, key=self._ends_last)
+        entrants = [(bid.curves, bid.counts) for bid in order]
+        self.prices = price_all(entrants, self._all, last)
+        for bid, found in zip(order, self.prices.found, strict=True):
+            bid.price, bid.type = found
+        bonus = 4.0 * FIRMEST * sum(bid.counts for bid in self._bids)
         """Above any possible sum of worths."""
         if len(self._free) > 1:
             self._choose_types()
@@ -134,10 +213,6 @@ class _Deal:
         for each in self._free if len(self._free) > 1 else ():
             spare = [bid for bid in self._open if not bid.workers and each in bid.curves]
             self._deal(each, spare, overdue, bonus)
-        self._try(trials)
-        self._note_turns()
-        order = sorted(self._open, key=lambda bid: (bid.number not in overdue, -bid.workers * bid.each))
-        return [bid.gets() for bid in order]
 
     def _most(self, bids: Iterable[Bid]) -> dict[str, int]:
         """Return the devices of each type that the pool has for these jobs."""
@@ -146,10 +221,18 @@ class _Deal:
         for (_, devices, each), bid in alike.items():
             most = self._room.most(bid.job, each, any_user=True) * devices
             found[each] = max(found.get(each, 0), most)
-        return found
+        return dict(sorted(found.items()))
 
     def _ends_last(self, bid: Bid) -> tuple[float, float, int]:
         return (-bid.time(self._all), -bid.state.submitted, bid.number)
+
+    def _lasting(self) -> float:
+        """Return the s for which shares have lasted, with one change in `horizon` as the prior."""
+        held = [bid for bid in self._bids if bid.held]
+        ages = sum(self._now - bid.state.submitted for bid in held)
+        changes = sum(bid.changes for bid in held)
+        horizon = self._rule.horizon
+        return min(horizon, (horizon + ages) / (1 + changes))
 
     def _choose_types(self) -> None:
         """Set the type that each job is dealt."""
@@ -167,7 +250,7 @@ class _Deal:
         return {each: self._offer(bid, each) for each in bid.curves}
 
     def _offer(self, bid: Bid, device_type: str) -> Offer:
-        return bid.offer(device_type, self._rule.horizon, self._now, wanted=self._wanted)
+        return bid.offer(device_type, self._lasts, self._now, wanted=self._wanted)
 
     def _deal(
         self, device_type: str, bids: Sequence[Bid], overdue: dict[int, float], bonus: float
@@ -175,13 +258,14 @@ class _Deal:
         """Deal the type's devices to these jobs, overdue ones first."""
         devices = max(self._most(bids).get(device_type, 0), 0)
         first = _fitting(bids, overdue, devices)
-        offers = [self._offer(bid, device_type) for bid in bids]
+        offers = offers_of(bids, device_type, self._lasts, self._now, wanted=self._wanted)
         for i, bid in enumerate(bids):
             if bid.number in first:
-                raised = tuple(value + bonus for value in offers[i].values[1:])
-                offers[i] = Offer(offers[i].counts, (0.0, *raised))
+                offers[i] = raised(offers[i], bonus)
         offers = self._within_user_limits(bids, offers)
-        for bid, offer, place in zip(bids, offers, deal(offers, devices), strict=True):
+        stops = Stops(device_type, devices, self._rule.horizon, bonus)
+        places = stops.deal(bids, offers, must_pay=not first)
+        for bid, offer, place in zip(bids, offers, places, strict=True):
             if not place:
                 continue
             workers = min(offer.counts[place] // bid.each, self._room.most(bid.job, device_type))
@@ -209,6 +293,16 @@ class _Deal:
             if turn is not None:
                 self.turns[bid.number] = turn
 
+    def _ask_again(self) -> None:
+        """Ask for a cycle while beliefs may still change what a job should have: where few jobs run,
+        and nothing happens, nobody would act upon what they show."""
+        held = [bid for bid in self._open if bid.workers]
+        for bid in held:
+            if bid.job.elastic and bid.outlook.spread > 0.0:
+                since = self._now if bid.state.since is None else bid.state.since
+                pause = max(AGAIN * len(held), AGE * (self._now - since))
+                self.again = min(self.again, self._now + pause)
+
     def _within_user_limits(self, bids: Sequence[Bid], offers: list[Offer]) -> list[Offer]:
         """Cut each offer to what it would get if its user's jobs had the user's limit to themselves."""
         users: dict[str, list[int]] = defaultdict(list)
@@ -220,6 +314,15 @@ class _Deal:
             for i, most in zip(places, deal([offers[i] for i in places], left), strict=True):
                 offers[i] = Offer(offers[i].counts[: most + 1], offers[i].values[: most + 1])
         return offers
+
+    def _add_urgent(self, overdue: dict[int, float]) -> None:
+        """Add those that are far too late, and those on which the end of the last job depends."""
+        late = self.urgency.late(self._open, self._rule.horizon) if self._rule.fair else {}
+        # Within a limit of devices per user it would be one's own jobs that are stopped for it.
+        free = [bid for bid in self._open if bid.held or not self._room.limits_users(bid.job)]
+        critical = self.urgency.critical(free, self._rule.makespan)
+        for number, seconds in (critical | late).items():
+            overdue.setdefault(number, seconds)
 
     def _overdue(self) -> dict[int, float]:
         """Return jobs to serve regardless of prices, and the s by which they are overdue."""

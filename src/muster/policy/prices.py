@@ -23,6 +23,7 @@ lowest: there a unit of its work delays the others least.
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import inf
 
@@ -63,41 +64,42 @@ class Market:
     """Devices by type, and jobs that enter one by one, the last to end first."""
 
     def __init__(self, devices: Mapping[str, int]) -> None:
-        self._owed = 0.0
-        """What a second of waiting costs: the sum of the weights."""
         self._gains = {each: np.zeros(count) for each, count in devices.items()}
-        """What each device adds at its best use, falling."""
-        self._worth = {each: np.zeros(count + 1) for each, count in devices.items()}
-        """Its cumulative sum, G: the most that each number of devices adds."""
+        """What each device adds at its best use, rising; an array is replaced, never changed."""
+
+    def copy(self) -> "Market":
+        """Return a market that others may enter."""
+        found = Market({})
+        found._gains = dict(self._gains)
+        return found
 
     def enter(self, ladders: Mapping[str, Array], weight: float = 1.0) -> tuple[float, str]:
         """Return a job's price and type, given what each device of a type adds to its speed."""
-        self._owed += weight
-        all_else = sum(float(worth[-1]) for worth in self._worth.values())
         price, best = inf, ""
         for device_type, ladder in ladders.items():
-            worth = self._worth.get(device_type)
-            most = 0 if worth is None else min(len(ladder), len(worth) - 1)
-            if worth is None or not most:
+            served = self._gains.get(device_type)
+            most = 0 if served is None else min(len(ladder), len(served))
+            if served is None or not most:
                 continue
-            missed = worth[-1] - worth[-1 - most : -1][::-1]
-            asked = float(((self._owed - all_else + missed) / np.cumsum(ladder[:most])).min())
+            # w_1 + ... + w_i - G_{i-1}(n - k): G_{i-1}(n) is the sum of the weights before, by which
+            # prices are chosen, and k devices less cost the k smallest gains.
+            missed = served[:most].cumsum()
+            asked = float(((weight + missed) / ladder[:most].cumsum()).min())
             if asked < price:
                 price, best = asked, device_type
         if price == inf:  # it cannot run here and delays nobody
-            self._owed -= weight
             return 0.0, ""
         self._put(best, price * ladders[best])
         return price, best
 
     def _put(self, device_type: str, more: Array) -> None:
         old = self._gains[device_type]
-        merged = np.concatenate((old, more))
-        merged.sort(kind="stable")  # two sorted runs: just a merge
-        self._gains[device_type] = new = merged[: -len(old) - 1 : -1]
-        np.cumsum(new, out=self._worth[device_type][1:])
+        merged = np.concatenate((old, more[::-1]))
+        merged.sort(kind="stable")  # two rising runs: just a merge
+        self._gains[device_type] = merged[len(more) :]
 
 
+@lru_cache(maxsize=1024)
 def sizes(least: int, most: int) -> tuple[int, ...]:
     """Return the numbers of workers to consider: all up to 16, then in steps of about an eighth."""
     found, count = [], max(1, least)

@@ -6,9 +6,10 @@ belong to no entitlement: a job that may use several types asks for one of them 
 want it on another.
 
 Jobs that cannot be changed now (changing already, or running and not preemptible) count with what they
-hold or will hold; the policy deals to all others, `movable`. Two more sorts of running jobs stay as
-they are: those on draining nodes, whose devices nobody else could use, and those that would start over
-after a stop, unless a waiting job that outranks them needs their devices.
+hold or will hold, as do gangs that no type holds alone (`straddle`); the policy deals to all others,
+`movable`. Two more sorts of running jobs stay as they are: those on draining nodes, whose devices
+nobody else could use, and those that would start over after a stop, unless a waiting job that outranks
+them needs their devices.
 """
 
 from collections import Counter
@@ -21,6 +22,7 @@ from muster.model.pool import ROOT, Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.planner.counts import plan_for
 from muster.policy.protected import protected
+from muster.policy.straddle import straddles
 
 _FREE_TO_CHANGE = (Phase.WAITING, Phase.RUNNING)
 UNBOUNDED = 1 << 30
@@ -58,10 +60,15 @@ class Room:
                 self._bar(state, gone)
             elif state.number in stays:
                 self._keep(state)
-            elif state.phase in _FREE_TO_CHANGE and (state.job.preemptible or state.placement is None):
+            elif self._is_free(state):
                 self.movable.append(state)
             elif state.phase is not Phase.PREEMPTING:
                 self._keep(state)
+
+    def _is_free(self, state: JobState) -> bool:
+        """Whether the policy decides what the job has."""
+        may = state.phase in _FREE_TO_CHANGE and (state.job.preemptible or state.placement is None)
+        return may and not straddles(state.job, self._entitled.capacity)
 
     def free(self, device_type: str) -> int:
         """Return the devices of the type not given yet."""
@@ -221,6 +228,16 @@ def type_held(view: View, state: JobState) -> str | None:
     placement = state.target or state.placement
     held = _by_type(view, placement) if placement else None
     return max(held, key=lambda each: held[each]) if held else None
+
+
+def workers_by_type(view: View, state: JobState) -> dict[str, int]:
+    """Return the workers of each device type that the job has, or will have after the change."""
+    placement, found = state.target or state.placement, Counter[str]()
+    for slot in placement.slots if placement else ():
+        if slot.role is Role.WORKER and slot.bits:
+            node = view.cluster.node(slot.node)
+            found[view.cluster.configuration_of(node).device_type] += 1
+    return dict(found)
 
 
 def most_on_node(view: View, device_type: str) -> int:

@@ -11,13 +11,14 @@ attained is then logistic with scale 1, of standard deviation pi / sqrt(3).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, pi, sqrt
 
 from muster.model.job import Role
-from muster.model.outlook import Outlook
+from muster.model.outlook import Outlook, Table
 from muster.model.view import JobState, View
+from muster.perf.learnt.tables import ByType
 from muster.planner.counts import plan_for
 from muster.policy.base import Allocation, exactly
 from muster.policy.room import Room, most_on_node, type_held
@@ -112,6 +113,19 @@ class Prospect:
         if self._slowed == 1.0 or not workers * self.each % most_on_node(self._view, device_type):
             return rate
         return rate / self._slowed
+
+    def rates(
+        self, device_type: str, workers: Sequence[int], servers: Sequence[int] = ()
+    ) -> list[float]:
+        """Return the same for several numbers of workers; `servers`: those of each, empty: none."""
+        if servers:
+            pairs = zip(workers, servers, strict=True)
+            return [self.rate_with(device_type, count, each) for count, each in pairs]
+        speed = self._speed
+        table = speed.table(device_type) if isinstance(speed, ByType) else speed
+        if self._slowed == 1.0 and isinstance(table, Table):
+            return table.all_rates(workers)
+        return [self.rate_with(device_type, count) for count in workers]
 
     def time(self, device_type: str, workers: int) -> float:
         """Return the s left with these workers; inf if it cannot run so."""

@@ -14,7 +14,7 @@ from muster.model.pool import Quota
 from muster.model.reason import Code
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES
-from tests.builders import cluster, job, node_set, view
+from tests.builders import cluster, job, mixed, node_set, placement, running, view
 from tests.numbers import number
 from tests.world import World, flat, on
 
@@ -288,3 +288,15 @@ def test_a_pool_takes_back_its_own_under_its_own_code(policy: str) -> None:
     frame = there.cycle()
     assert {frame.reason(name).code for name in frame.names(Kind.PREEMPT)} == {Code.PREEMPTED}
     assert len(frame.names(Kind.PREEMPT)) == 2
+
+
+@pytest.mark.parametrize(("leaves", "stays"), [("n0", "n1"), ("n1", "n0")])
+def test_a_job_on_devices_of_two_types_goes_on_with_those_that_stay(leaves: str, stays: str) -> None:
+    old = node_set("t", device_type="T4", generation="turing", devices=1, sockets=1, switches=1)
+    state = running(job("e", 1, most=2), placement(("n0", 1), ("n1", 1)))
+    there = World(view(mixed((1, ONE), (1, old)), [state]), now=600.0, policy=POLICIES["muster"])
+    there.happen(NodeDraining(leaves, there.now))
+    frame = there.cycle()
+    assert frame.reason("e").code is Code.RESIZED_DRAINED
+    there.settle()
+    assert there.bits("e") == {stays: 1}

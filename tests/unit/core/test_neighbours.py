@@ -62,6 +62,15 @@ def test_otherwise_nobody_is_moved(slowdowns: Slowdowns, rules: Rules) -> None:
     assert not decided(*close(), slowdowns=slowdowns, rules=rules).of(Kind.MIGRATE)
 
 
+def test_after_a_vain_look_the_next_comes_later_the_more_jobs_there_are() -> None:
+    mild = Slowdowns(dict.fromkeys(Common, 0.001), proven=SURE)
+    world = World(replace(view(cluster(2), close()), slowdowns=mild), HOUR)
+    assert not world.cycle().of(Kind.MIGRATE)
+    world.view = replace(world.view, slowdowns=Slowdowns(BAD, proven=SURE))
+    assert not world.cycle(1.5).of(Kind.MIGRATE)  # a second for each of two jobs
+    assert world.cycle(0.5).of(Kind.MIGRATE)
+
+
 def test_nobody_is_moved_apart_while_a_job_waits_for_room() -> None:
     known = Slowdowns(BAD, proven=SURE)
     waits = job("large", 32)

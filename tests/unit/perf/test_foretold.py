@@ -16,7 +16,7 @@ from muster.perf.predict import Knowledge
 from muster.perf.speed.fitted import PRIOR, Prior
 from muster.perf.speed.foresight import Foresight
 from muster.perf.speed.step_form import NAMES
-from tests.builders import cluster, job, node_set
+from tests.builders import cluster, job, mixed, node_set
 
 RESNET, VGG = shipped_profile("resnet50"), shipped_profile("vgg16")
 FAST = node_set(device_type="V100")
@@ -118,3 +118,24 @@ def test_steps_that_are_not_as_foretold_are_not_believed_to_scale_as_foretold() 
         gains.append(gain(learner, one, 2))
     assert gains[0] > 1.5
     assert gains[0] == pytest.approx(gains[1], rel=0.1)
+
+
+def test_a_batch_that_a_device_cannot_hold_is_left_to_more_devices_or_a_larger_type() -> None:
+    # 256 samples of ResNet-50 take more than 16 GB: four devices of the small type hold 64 each.
+    small = replace(FAST, name="small", device_type="T4", device_memory=16 * 10**9)
+    nodes = Foreteller(mixed((1, replace(FAST, device_memory=80 * 10**9)), (1, small)))
+    learner, one = Learner({"V100": 8, "T4": 8}), train("one")
+    learner.foresee(one, nodes.of(RESNET))
+    speed = learner.outlook(one, None, 0.0).speed
+    assert speed.rate("V100", 1) > 0.0
+    assert speed.rate("T4", 1) == 0.0
+    assert speed.rate("T4", 4) > 0.0
+    learner.watch(one, Held("T4", (1,)), StepReport(1.0), 1.0)  # it runs there all the same
+    assert learner.outlook(one, None, 1.0).speed.rate("T4", 1) > 0.0
+
+
+def test_a_batch_that_no_device_is_believed_to_hold_is_tried() -> None:
+    learner, one = Learner({"T4": 1}), replace(train("one"), roles=job("one", 1).roles)
+    tiny = replace(node_set(device_type="T4"), device_memory=10**9)
+    learner.foresee(one, Foreteller(cluster(1, tiny)).of(RESNET))
+    assert learner.outlook(one, None, 0.0).speed.rate("T4", 1) > 0.0

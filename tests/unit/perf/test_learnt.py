@@ -14,6 +14,7 @@ from muster.perf.learnt.learner import Learner, StepReport
 from muster.perf.learnt.lengths import Lengths
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.way import Way, start, stretch
+from muster.perf.mixture import mixed_rate
 from tests.builders import job
 
 RANGE = BatchRange(smallest=16, largest=512, least_each=4, most_each=64)
@@ -140,11 +141,12 @@ def test_the_time_left_where_it_runs_is_measured() -> None:
     # Jobs of the application take 100 units of work; a step of 2 s does one unit: 60 are left.
     learner = Learner({"A": 4})
     learner.watch(trained("first"), on(1), StepReport(2.0), 50.0)
-    learner.ended(trained("first"), 100.0)
+    for i in range(8):
+        learner.ended(trained(f"like-{i}"), 100.0)
     learner.watch(trained("second"), on(3, 1), StepReport(2.0), 40.0)
     told = learner.outlook(trained("second"), on(3, 1), 40.0)
     assert told.here is not None
-    assert told.left / told.here == pytest.approx(120.0)
+    assert told.left / told.here == pytest.approx(120.0, rel=0.01)
     # On other devices than those it reported from nothing was measured yet.
     assert learner.outlook(trained("second"), on(4), 40.0).here is None
 
@@ -332,3 +334,37 @@ def test_of_like_jobs_of_unknown_length_the_furthest_is_believed_to_end_first() 
     for done in (1001.0, 1023.0, 1025.0, 2047.0, 2049.0):  # reports are rare: its last was at 1,000
         further = learner.outlook(ahead, on(1), done)
         assert further.left < learner.outlook(behind, None, 1000.0).left
+
+
+def test_a_job_of_unknown_batch_is_as_fast_on_several_devices_as_its_steps_show() -> None:
+    # A step is the same work on any number of devices: on four it takes 0.33 s instead of 1.
+    learner, asked = Learner({"A": 8}), trained("j", batch=None)
+    for devices, step in ((1, 1.0), (2, 0.57), (4, 0.33)):
+        for _ in range(4):
+            learner.watch(asked, on(devices), StepReport(step), 10.0)
+    speed = learner.outlook(asked, None, 10.0).speed
+    assert speed.rate("A", 4) / speed.rate("A", 1) == pytest.approx(3.0, rel=0.1)
+
+
+def test_the_order_of_types_in_the_cluster_file_changes_no_belief() -> None:
+    def told(*types: str) -> object:
+        learner, asked = Learner(dict.fromkeys(types, 8)), trained("j")
+        learner.watch(asked, on(2, device_type="T4"), StepReport(1.0), 10.0)
+        found = learner.outlook(asked, None, 10.0)
+        return found.left, found.spread, found.speed
+
+    assert told("T4", "A100") == told("A100", "T4")
+
+
+def test_what_unequal_devices_make_together_is_learnt_apart_from_their_types() -> None:
+    learner, asked = Learner({"A": 1, "B": 1}), trained("j", most=2)
+    for _ in range(4):
+        learner.watch(asked, on(1, device_type="A"), StepReport(1.0, 0.0), 10.0)
+        learner.watch(asked, on(1, device_type="B"), StepReport(2.0, 0.0), 10.0)
+    before = learner.outlook(asked, None, 10.0)
+    both = Held("A", (1, 1), beside=(("B", 1),))
+    learner.watch(asked, both, StepReport(1.5, 0.9), 10.0)  # slower than A alone: a bad link
+    after = learner.outlook(asked, both, 10.0)
+    assert after.speed == before.speed
+    assert after.here == pytest.approx(before.speed.rate("A", 1) / 1.5, rel=0.01)
+    assert after.mixing * mixed_rate(after.speed, both.by_type) == pytest.approx(after.here, rel=0.01)

@@ -426,3 +426,33 @@ def test_a_job_beside_a_loud_neighbour_grows_to_a_node_of_its_own() -> None:
     view = builders.view(EIGHT, [state])
     for slowed, workers in ((1.0, 5), (1.5, 8)):
         assert counts(ask(view, {"a": Outlook(1e6, level, slowed=slowed)})) == {"a": workers}
+
+
+@pytest.mark.parametrize(("left", "stopped"), [(300.0, False), (1_100.0, True)])
+def test_a_job_that_has_just_started_is_stopped_only_if_that_pays_for_another_start(
+    left: float, stopped: bool
+) -> None:
+    # While `long` was starting, which takes 9 s, `wide` could not be changed. Now it can: an eighth
+    # device adds 0.6 to its speed, at twice the price, 0.2 more than `long` makes of it. That lasts for
+    # 39 s, then `long` would start again: 8 gained, 9 lost. Or it lasts for 145 s.
+    nearly = Table((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 7.6))
+    outlooks = {
+        "wide": Outlook(left, nearly, start=9.0, resize=0.1),
+        "long": Outlook(4_000.0, LINEAR, start=9.0, resize=0.1),
+    }
+    wide = on(job("wide"), *each_device("n0", 7), started=-1e6, served=1e6)
+    started = on(job("long"), ("n0", 1 << 7), since=90.8, started=90.8, served=1e6)
+    shares = ask(builders.view(EIGHT, [wide, started]), outlooks, now=100.0)
+    assert counts(shares) == ({"wide": 8, "long": 0} if stopped else {"wide": 7, "long": 1})
+
+
+def test_a_job_that_was_changed_often_is_changed_for_a_larger_gain_only() -> None:
+    # Two devices more raise the speed by a tenth; a pause is 30 s. Changed once in 1,000 s, its share
+    # lasts for 600 s, which the pause shortens by a twentieth; ten times, for 1,600 / 11 = 145 s.
+    nearly = Table((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.3, 6.6))
+    asked = job("a", pause=30.0)
+    for generation, workers in ((1, 8), (11, 6)):
+        state = on(asked, *each_device("n0", 6), generation=generation, run=1, submitted=0.0)
+        view = builders.view(EIGHT, [state])
+        dealt = counts(ask(view, {"a": Outlook(1e6, nearly)}, now=1_000.0))
+        assert dealt == {"a": workers}

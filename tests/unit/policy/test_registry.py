@@ -1,9 +1,12 @@
 """The registry finds every policy, and policies stand alone."""
 
 import ast
+import re
 from pathlib import Path
 
-from muster.policy.registry import POLICIES
+import pytest
+
+from muster.policy.registry import POLICIES, PolicyError
 
 MODULES = {type(policy).__module__ for policy in POLICIES.values()}
 FOLDER = Path(__file__).parents[3] / "src/muster/policy"
@@ -37,3 +40,25 @@ def test_every_policy_is_on_its_page() -> None:
     page = (FOLDER.parents[2] / "docs/explanation/policies.md").read_text(encoding="utf-8")
     for name in POLICIES:
         assert f"`{name}`" in page, name
+
+
+def test_a_policy_has_its_options_behind_its_name() -> None:
+    found = POLICIES.find("muster:makespan=1")
+    assert (found.name, getattr(found, "makespan", None)) == ("muster:makespan=1", 1.0)
+    assert POLICIES["muster:makespan=1"] == found
+    assert list(POLICIES).count("muster") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("must", "no policy named 'must'; policies: afs, afs-p"),
+        ("muster:makespan=2", "makespan must be a number from 0 to 1"),
+        ("muster:makespan", "makespan must be a number from 0 to 1"),
+        ("muster:speed=1", "muster has no option 'speed'; options: makespan"),
+        ("fifo:makespan=1", "fifo has no option 'makespan'; options: none"),
+    ],
+)
+def test_a_wrong_option_is_refused_in_one_line(text: str, problem: str) -> None:
+    with pytest.raises(PolicyError, match=re.escape(problem)):
+        POLICIES.find(text)

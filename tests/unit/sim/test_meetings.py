@@ -6,6 +6,7 @@ from muster.model.slowdowns import Common
 from muster.policy.fifo import Fifo
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.engine import Engine
+from muster.sim.meetings import Meetings
 from muster.sim.trace.open_trace import TraceOptions, open_trace
 from tests.builders import cluster
 from tests.unit.sim.scripted import setting
@@ -28,6 +29,20 @@ def test_steps_beside_neighbours_show_what_these_cost() -> None:
     assert found.typical[Common.SWITCH] == pytest.approx(0.4, abs=0.1)
     assert found.typical[Common.SOCKET] == pytest.approx(0.2, abs=0.05)
     assert found.typical[Common.NODE] == pytest.approx(0.1, abs=0.03)
+
+
+def test_what_is_known_of_neighbours_holds_until_these_change() -> None:
+    engine = Engine(
+        setting(Fifo(), cluster(2), disturbance=TRUE), open_trace(TRACE, TraceOptions(seed=1))
+    )
+    told = 0
+    for _ in engine.frames():
+        known = engine.meetings.all_slowed()
+        fresh = Meetings(engine.executor, 0, 0.0)
+        fresh._encounters = engine.meetings._encounters
+        assert known == fresh.all_slowed()
+        told += any(factor > 1.0 for factor in known.values())
+    assert told
 
 
 def test_where_neighbours_do_no_harm_none_is_found() -> None:

@@ -1,7 +1,8 @@
 """Move a job away from neighbours, if all of them together gain more than the move costs.
 
 Only by what was measured often enough, and only while no job waits: what is free then is needed less.
-One such move per cycle, out of the nodes whose jobs lose most to each other.
+One such move per cycle, out of the nodes whose jobs lose most to each other; where none can be made,
+the next look comes after a while.
 """
 
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ WORST = 4
 MARGIN = 5.0
 """A move must gain this many times its cost: how long a job still runs is a guess, and moves are a
 risk."""
+PATIENCE = 1.0
+"""s until jobs are looked at again after none could be moved, for each job: cycles come the more often
+the more jobs there are, and four of them are tried each time."""
 APART = ("adaptive", "spread")
 """Strategies that keep jobs apart."""
 
@@ -39,19 +43,26 @@ class _Disturbed:
         return self.price * self.left - MARGIN * self.cost
 
 
-def part_neighbours(cycle: CycleState) -> None:
-    """Move the first job, of those that could gain most, whose move pays."""
+def part_neighbours(cycle: CycleState, looked: float | None) -> float | None:
+    """Move the first job, of those that could gain most, whose move pays.
+
+    `looked`: when this was last tried in vain, None: not since the last move; returns the same after
+    this cycle.
+    """
     slowdowns = cycle.view.slowdowns
     if not slowdowns.proven or not cycle.rules.migrate or cycle.rules.strategy not in APART:
-        return
+        return looked
+    if looked is not None and looked < cycle.now < looked + PATIENCE * len(cycle.view.jobs):
+        return looked
     if others_need_room(cycle):
-        return
+        return looked
     prices = cycle.standing.prices_without_doubt()
     nodes = nlargest(WORST, cycle.standing.neighbourhood.crowded(), key=prices.lost)
     disturbed = (each for node in nodes if prices.lost(node) for each in _tenants(cycle, prices, node))
     for each in nlargest(WORST, disturbed, key=attrgetter("most")):
         if each.most > 0 and _part(cycle, prices, each):
-            return
+            return None
+    return cycle.now
 
 
 def others_need_room(cycle: CycleState) -> bool:
@@ -75,7 +86,7 @@ def _may_move(cycle: CycleState, state: JobState) -> bool:
     """Whether a job runs on one node and nothing else is decided about it."""
     if state.phase is not Phase.RUNNING or not state.job.preemptible or state.placement is None:
         return False
-    changes = (cycle.outcome.resizes, cycle.drained)
+    changes = (cycle.outcome.resizes, cycle.settled)
     return len(state.placement.nodes()) == 1 and not any(state.number in each for each in changes)
 
 

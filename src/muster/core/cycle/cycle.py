@@ -1,32 +1,32 @@
 """The cycle: from a frozen view to a decision with a reason for every job."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from muster.core.cycle.apart import part_neighbours
+from muster.core.cycle.compare import changed_decision, waiting_reason
 from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.drain import drain, next_clearing
-from muster.core.cycle.growth import contested, grow
 from muster.core.cycle.off_slow import leave_slow_links
 from muster.core.cycle.outcome import MigrationReport
 from muster.core.cycle.plans import seconds_left
-from muster.core.cycle.rearrange import excess
+from muster.core.cycle.rest import RESTS, may_rest, nothing_new
+from muster.core.cycle.sections import Section, Sections, SectionShares, allocate, narrowed
+from muster.core.cycle.serve_sections import serve_sections
 from muster.core.cycle.staff_servers import staff_servers
 from muster.core.cycle.standing import Standing
-from muster.core.cycle.start_gangs import borrow, keep_promises, serve
-from muster.core.cycle.steer import steer
+from muster.core.cycle.start_gangs import keep_promises
+from muster.core.planners.approve import Approval, ApprovalReport
+from muster.core.planners.proposal import CycleQuestion, Planners, Proposal
 from muster.core.quotas.pools import entitle
 from muster.core.why.explain import Explainer
 from muster.model.decision import Decision, Kept, Kind, Promise
 from muster.model.job import Role
-from muster.model.placement import Placement
-from muster.model.plan import ChosenPlan
 from muster.model.pool import Entitlements
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase, View
 from muster.place.adaptive import Mood
-from muster.planner.counts import plan_for
 from muster.policy.base import Policy
 
 
@@ -37,6 +37,11 @@ class Memory:
     mood: Mood = field(default_factory=Mood)
     promises: tuple[Promise, ...] = ()
     policy: object = None
+    """What the cluster's policy remembers."""
+    others: Mapping[str, object] = field(default_factory=dict)
+    """What the policies of pools with their own remember, by name."""
+    looked: float | None = None
+    """When no job was found that could be moved away from its neighbours; None: one was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +55,40 @@ class Decisions:
     migrations: tuple[MigrationReport, ...] = ()
     again: float = inf
     """When another cycle is needed even if nothing happens, in s: for the policy or a deadline."""
+    order: tuple[int, ...] = ()
+    """Jobs that the policy gives workers, the most urgent first."""
+    approved: ApprovalReport | None = None
+    """How many claims of planners were approved; None: there are no planners."""
 
 
 class Cycle:
     """Decides repeatedly on one cluster. What it keeps between views only saves time."""
 
-    def __init__(self, policy: Policy, rules: Rules | None = None, *, explain: bool = True) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        rules: Rules | None = None,
+        *,
+        explain: bool = True,
+        planners: Planners | None = None,
+    ) -> None:
+        """`policy`: of pools without their own; `planners`: who plan for pools beside each other."""
         self._policy = policy
+        self._sections = Sections(policy)
         self._rules = rules or Rules()
         self._explain = explain
         """Whether waiting jobs get the full reason, or only its code."""
+        self._planners = planners
         self._standing: Standing | None = None
+        self._idle: tuple[View, float, Decisions] | None = None
+        """The last cycle, if it had nothing to do."""
 
     def decide(self, view: View, now: float, memory: Memory) -> Decisions:
         """Decide about all jobs. Deterministic; the view is not changed."""
+        rests = self._rested(view, now, memory)
+        if rests is not None:
+            return rests
+        self._idle = None
         # After an exception below, a half-updated standing must not be reused.
         standing, self._standing = self._standing, None
         if standing is None:
@@ -72,36 +97,87 @@ class Cycle:
             standing.follow(view)
         decided = self._decide(standing, now, memory)
         self._standing = standing
+        idle = all(each.kind is Kind.WAIT for each in decided.decisions)
+        if idle and not decided.memory.promises and may_rest(view, now):
+            self._idle = view, now, decided
         return decided
+
+    def _rested(self, view: View, now: float, memory: Memory) -> Decisions | None:
+        """Return the last answer if nothing has happened that could change it (see `rest`)."""
+        if self._idle is None:
+            return None
+        seen, then, decided = self._idle
+        early = then <= now < min(then + RESTS, decided.again)
+        if memory is not decided.memory or not early or not nothing_new(seen, view, now - then):
+            return None
+        return replace(decided, version=view.version)
 
     def _decide(self, standing: Standing, now: float, memory: Memory) -> Decisions:
         view = standing.view
         # 1 entitle: how much each pool may use now
         entitled = entitle(view.pools, standing.available, standing.demands(memory.promises))
-        # 2 allocate: workers per job by the policy, most urgent first
-        shares = self._policy.allocate(view, entitled, now, memory.policy)
-        cycle = CycleState(standing, entitled, shares.allocations, now, memory.mood, self._rules)
+        # 2 allocate: workers per job by the policy of its pool, most urgent first
+        asked = CycleQuestion(view, now, entitled, memory.mood, memory.promises)
+        proposals, here = self._proposals(asked)
+        shares = tuple(allocate(here, view, entitled, now, self._memories(memory)))
+        proposed = tuple(share for proposal in proposals for share in proposal.sections)
+        told = (*shares, *proposed)
+        wanted = [each for share in told for each in (*share.allocations, *share.gangs)]
+        cycle = CycleState(standing, entitled, wanted, now, memory.mood, self._rules)
         # 3-5 plan, place, commit
-        keep_promises(cycle, memory.promises)
+        keep_promises(cycle, _planned_here(view, memory.promises, here))
         drain(cycle)
-        if shares.steers:
-            steer(cycle)
-        else:
-            _queue(cycle)
+        approval = Approval(cycle, proposals)
+        approval.plan_again()
+        serve_sections(cycle, shares)
+        approval.lend()
         staff_servers(cycle)
         leave_slow_links(cycle)
-        part_neighbours(cycle)
+        looked = part_neighbours(cycle, memory.looked)
         # 6 compare with what runs now, with reasons
-        decisions = _compare(cycle, explain=self._explain)
+        decisions = _compare(cycle, approval.decisions, explain=self._explain)
         cycle.close()
+        again = (share.again for share in (*shares, *proposed))
         return Decisions(
             view.version,
             decisions,
-            Memory(cycle.mood, tuple(cycle.outcome.promises.values()), shares.memory),
+            self._remembered(cycle, shares, looked),
             entitled,
-            tuple(cycle.outcome.migrations),
-            min(shares.again, next_clearing(standing, now), standing.plans.again),
+            (*approval.migrations, *cycle.outcome.migrations),
+            min((*again, approval.again, next_clearing(standing, now), standing.plans.again)),
+            tuple(each.job for each in wanted if each.most),
+            approval.told(),
         )
+
+    def _proposals(self, asked: CycleQuestion) -> tuple[tuple[Proposal, ...], tuple[Section, ...]]:
+        """Return what planners propose, and the sections to plan here: those of no planner."""
+        sections = self._sections.of(asked.view.pools)
+        if self._planners is None:
+            return (), sections
+        proposals = tuple(self._planners.propose(asked))
+        planned = frozenset[str]().union(*(proposal.pools for proposal in proposals))
+        return proposals, tuple(narrowed(sections, asked.view.pools.leaves(), planned))
+
+    def _memories(self, memory: Memory) -> dict[str, object]:
+        return {**memory.others, self._policy.name: memory.policy}
+
+    def _remembered(
+        self, cycle: CycleState, shares: Collection[SectionShares], looked: float | None
+    ) -> Memory:
+        memories = {each.policy: each.memory for each in shares}
+        own = memories.pop(self._policy.name, None)
+        return Memory(cycle.mood, tuple(cycle.outcome.promises.values()), own, memories, looked)
+
+
+def _planned_here(
+    view: View, promises: tuple[Promise, ...], sections: Collection[Section]
+) -> tuple[Promise, ...]:
+    """Return the promises to jobs that no planner has decided about."""
+    pools = frozenset[str]().union(*(section.pools for section in sections))
+    if len(pools) == len(view.pools.leaves()):
+        return promises
+    jobs = view.jobs
+    return tuple(each for each in promises if each.job in jobs and jobs[each.job].job.pool in pools)
 
 
 def decide(
@@ -117,73 +193,22 @@ def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
     return tuple(Kept(s.number, _why_kept(s)) for s in view.jobs.values() if s.number not in changed)
 
 
-def _queue(cycle: CycleState) -> None:
-    """Trim, start gangs, let jobs borrow, and grow."""
-    for state in cycle.view.jobs.values():
-        changes = not cycle.untouched(state) or state.number in cycle.drained
-        if state.reshaped and state.phase is Phase.RUNNING and not changes:
-            _trim(cycle, state)
-    for allocation in cycle.allocations.values():
-        serve(cycle, allocation)
-    cycle.turned_away.clear()  # borrowing may still work
-    for allocation in cycle.allocations.values():
-        borrow(cycle, allocation)
-    taken = contested(cycle)
-    for allocation in cycle.allocations.values():
-        grow(cycle, allocation, taken)
-
-
-def _trim(cycle: CycleState, state: JobState) -> None:
-    """Take what a running job has above the maximum its user now asks for."""
-    spare = excess(state, plan_for(state.job, state.job.workers.most))
-    if spare:
-        cycle.shrink(state, spare, Reason(Code.SHRUNK_ASKED))
-
-
-def _compare(cycle: CycleState, *, explain: bool) -> tuple[Decision, ...]:
-    """Return a decision for every job that changes or waits."""
+def _compare(
+    cycle: CycleState, approved: Mapping[int, Decision], *, explain: bool
+) -> tuple[Decision, ...]:
+    """Return a decision for every job that changes or waits; `approved`: as planners gave it."""
     explainer = Explainer(cycle) if explain else None
     outcome, jobs = cycle.outcome, cycle.view.jobs
     changes = {*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops}
     decisions = _replanned(cycle, changes)
     for number in sorted(changes.union(cycle.standing.waiting)):
-        decision = _changed(cycle, jobs[number])
+        decision = approved.get(number) or changed_decision(cycle, jobs[number])
         if decision is None:
             state = jobs[number]
-            reason = explainer.why_waiting(state) if explainer else _briefly(cycle, state)
+            reason = waiting_reason(cycle, state, explainer)
             decision = Decision(Kind.WAIT, number, state.generation, reason)
         decisions.append(decision)
     return tuple(decisions)
-
-
-def _briefly(cycle: CycleState, state: JobState) -> Reason:
-    return _BRIEF[cycle.outcome.obstacles.get(state.number, Code.WAITING_POLICY)]
-
-
-_BRIEF = {code: Reason(code) for code in Code}
-
-
-def _changed(cycle: CycleState, state: JobState) -> Decision | None:
-    outcome, number, following = cycle.outcome, state.number, state.generation + 1
-    if number in outcome.stops:
-        return Decision(Kind.PREEMPT, number, state.generation, outcome.stops[number])
-    kinds = (
-        (Kind.START, outcome.starts),
-        (Kind.RESIZE, outcome.resizes),
-        (Kind.MIGRATE, outcome.moves),
-    )
-    for kind, changes in kinds:
-        if number in changes:
-            change = changes[number]
-            given = (change.reason, change.placement, change.batch)
-            return Decision(kind, number, following, *given, _plan_for(cycle, state, change.placement))
-    return None
-
-
-def _plan_for(cycle: CycleState, state: JobState, placement: Placement) -> ChosenPlan | None:
-    """Return how the tasks of a placement share the work, if enough is known of the training."""
-    shape = cycle.shape_of(state)
-    return None if shape is None else cycle.standing.plans.choose(state.job, shape, placement)
 
 
 def _replanned(cycle: CycleState, changing: Collection[int]) -> list[Decision]:

@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from statistics import median
 
+import numpy as np
+from numpy.typing import NDArray
+
 from muster.core.cycle.avoided import avoided
 from muster.core.cycle.options import Option
 from muster.core.cycle.outcome import Change, CycleOutcome
@@ -29,6 +32,7 @@ from muster.place.adaptive import Mood, Pressure, cheapest, settle
 from muster.place.board import Board, Withheld
 from muster.place.clear import Candidate
 from muster.place.even import even
+from muster.place.migrate import Movable
 from muster.place.pack import pack
 from muster.place.prices import Prices
 from muster.place.request import Request, Strategy
@@ -85,6 +89,10 @@ class CycleState:
         self.options = standing.options
         self.quotas = standing.quotas(entitled)
         self.allocations = {each.job: each for each in allocations}
+        self.steered, self.queued = self.allocations, self.allocations
+        """Those of policies that steer, and those of policies that queue."""
+        self.gangs: dict[int, Change] = {}
+        """What starts by itself, before any of it grows into what is idle."""
         self.outcome = CycleOutcome()
         self.unserved: dict[int, Promise] = {}
         """Promises of earlier cycles that withhold something and whose job has not had its turn."""
@@ -93,18 +101,22 @@ class CycleState:
         self.turned_away: dict[tuple[object, ...], Code] = {}
         """Kinds of jobs for which there is no room, and what stopped them: younger jobs of the kind
         are not tried until something changes."""
+        self.wanted: dict[tuple[int, str | None], list[Option]] = {}
+        """Options of jobs on the device type that the policy wants."""
         self.too_little: dict[Request, float] = {}
         """The gain for which no migration paid, in device-seconds."""
+        self.movers: dict[int, Movable | None] = {}
+        """Running jobs as those that may be moved; None: on devices of several types."""
         self.openings: dict[Request, float] = {}
         """s until a place comes free by itself."""
-        self.drained: set[int] = set()
-        """Jobs that this cycle moves off draining nodes: nothing else is decided about them."""
+        self.settled: set[int] = set()
+        """Jobs that this cycle moves off draining nodes, or changes as a planner proposed: nothing
+        else is decided about them."""
         self.spared: set[int] = set()
         """Jobs that keep devices which the policy would take, since nobody could use them."""
         self.mood = settle(mood, self._pressure(), now)
         self._later: Board | None = None
         self._claims: list[Claim] = []
-        self._taken: list[Slot] = []
         self._given: list[Slot] = []
         self._withheld: dict[int, list[tuple[Board, tuple[Withheld, ...]]]] = {}
         self._counted: set[int] = set()
@@ -119,7 +131,7 @@ class CycleState:
     @cached_property
     def board(self) -> Board:
         """What is free after this cycle's starts: a copy, made on first use."""
-        return self.standing.board.copy()
+        return self._after_claims(self.standing.board.copy())
 
     @cached_property
     def prices(self) -> Prices:
@@ -147,9 +159,10 @@ class CycleState:
 
     def least(self, job: Job) -> int:
         """Return the workers the job may be shrunk to. A job that the policy leaves out keeps what it
-        has, but may still be reclaimed down to its gang."""
+        has, but may still be reclaimed down to its gang; so may one that is to have nothing, and keeps
+        its devices because nobody could use them."""
         allocation = self.allocations.get(job.number)
-        return allocation.least if allocation else job.workers.gang
+        return max(allocation.least, job.workers.gang) if allocation else job.workers.gang
 
     def place(self, job: Job, request: Request) -> Placement | None:
         """Return the strategy's placement; failures are not retried until something comes free."""
@@ -178,6 +191,20 @@ class CycleState:
         """Return running jobs that this cycle neither stops nor moves."""
         states = self.view.jobs.values()
         return [s for s in states if s.phase is Phase.RUNNING and self.untouched(s)]
+
+    def moving_cost(self, state: JobState) -> float:
+        """Return the device-seconds that moving a running job costs."""
+        assert state.placement is not None
+        return state.placement.devices * self.view.resize_pause(state)
+
+    @cached_property
+    def moving_costs(self) -> tuple[list[JobState], NDArray[np.int64], NDArray[np.float64]]:
+        """Running jobs at the start of the cycle with their devices and what moving them costs: every
+        gang that is started asks for those small and cheap enough."""
+        running = [s for s in self.view.jobs.values() if s.phase is Phase.RUNNING and s.placement]
+        devices = [s.placement.devices for s in running if s.placement]
+        costs = [self.moving_cost(s) for s in running]
+        return running, np.array(devices, dtype=np.int64), np.array(costs, dtype=np.float64)
 
     @cached_property
     def usual_age(self) -> float:
@@ -226,8 +253,7 @@ class CycleState:
         What is freed for one gang beyond its need is there for the next.
         """
         if self._later is None:
-            self._later = Board(self.view.cluster)
-            self._later.take(self._taken)
+            self._later = self._after_claims(self.standing.board.copy())
             self._later.put_back((*self.leaving, *self._given))
             for number, kept in self._withheld.items():
                 slots = self.outcome.promises[number].placement.slots
@@ -243,7 +269,7 @@ class CycleState:
             if state.phase in (Phase.RUNNING, Phase.STARTING) and state.placement:
                 if gone and state.placement.nodes() <= gone:
                     continue  # a stop would free nothing that can be used
-                for device_type in self.amounts(state.placement.slots):
+                for device_type in self.standing.types[state.number]:
                     found[state.job.pool, device_type].append(state)
         return found
 
@@ -360,9 +386,6 @@ class CycleState:
     def replace(self, state: JobState, placement: Placement) -> None:
         """Give a job that starts in this cycle a larger placement on the same device type."""
         old = self.outcome.starts[state.number]
-        gone = set(old.placement.slots)
-        self._put_back(old.placement.slots)
-        self._taken = [slot for slot in self._taken if slot not in gone]
         self._claim(state.job, placement.slots, gives=old.placement.slots)
         more = self.amounts(placement.slots) - self.amounts(old.placement.slots)
         self.quotas.add(state.job, more)
@@ -400,7 +423,7 @@ class CycleState:
         """Migrate a job; it holds both placements until it has moved."""
         held = set(state.held())
         self._claim(state.job, tuple(slot for slot in placement.slots if slot not in held))
-        self._let_go(tuple(slot for slot in held if slot not in placement.slots))
+        self.let_go(tuple(slot for slot in held if slot not in placement.slots))
         self.outcome.moves[state.number] = Change(placement, reason, self._batch(state))
 
     def promise(self, promise: Promise) -> None:
@@ -479,29 +502,33 @@ class CycleState:
         self._claim(job, slots)
         self.quotas.add(job, self.amounts(slots))
 
-    def _put_back(self, slots: tuple[Slot, ...]) -> None:
-        self.board.put_back(slots)
-        if self._later is not None:
-            self._later.put_back(slots)
-
     def _claim(self, job: Job, slots: tuple[Slot, ...], gives: tuple[Slot, ...] = ()) -> None:
-        self.turned_away.clear()
         claim = Claim(job.number, self.view.version, slots, gives)
         verdict = self.standing.ledger.commit(claim)
         if isinstance(verdict, Rejected):
             raise LedgerRefusedError(f"job {job.number}: {verdict.conflicts}")
+        self.take_in(claim)
+
+    def take_in(self, claim: Claim) -> None:
+        """Follow a claim that the ledger has approved."""
+        self.turned_away.clear()
         self._claims.append(claim)
-        self.standing.neighbourhood.add(job.number, slots)
-        self.board.take(slots)
-        self._taken += slots
-        if self._later is not None:
-            self._later.take(slots)
+        self.standing.neighbourhood.add(claim.job, claim.takes)
+        for board in (self.__dict__.get("board"), self._later):
+            if board is not None:
+                _follow(board, claim)
+
+    def _after_claims(self, board: Board) -> Board:
+        for claim in self._claims:
+            _follow(board, claim)
+        return board
 
     def _give_back(self, job: Job, slots: tuple[Slot, ...]) -> None:
         self.quotas.give_back(job, self.amounts(slots))
-        self._let_go(slots)
+        self.let_go(slots)
 
-    def _let_go(self, slots: tuple[Slot, ...]) -> None:
+    def let_go(self, slots: tuple[Slot, ...]) -> None:
+        """Note what comes free later."""
         self.turned_away.clear()
         self._given += slots
         if self._later is not None:
@@ -542,3 +569,10 @@ class CycleState:
         contract = job.locality
         bound = contract.widest < Level.CLUSTER or contract.max_slowdown is not None
         return self.rules.migrate and bound
+
+
+def _follow(board: Board, claim: Claim) -> None:
+    """Enter a claim that was approved on a board."""
+    if claim.gives:
+        board.put_back(claim.gives)
+    board.take(claim.takes)

@@ -16,6 +16,7 @@ from math import inf
 from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.rearrange import beside, placed_whole
 from muster.core.cycle.standing import Standing
+from muster.core.cycle.unequal import keeps_contract
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.plan import Part, Plan
@@ -104,14 +105,30 @@ def _move_live(cycle: CycleState, state: JobState, nodes: Collection[str]) -> bo
     assert state.placement is not None
     option = cycle.options.used_by(state.job, state.placement)
     if option is None:
-        return False
+        return _shed(cycle, state, nodes)
     plan = _as_placed(state)
     widest = cycle.options.widest(state.job, plan.devices, option)
     placement = _off(cycle, state, Request(plan, option, widest), nodes)
     if placement is None or (not state.job.preemptible and _fewer(placement, plan)):
         return False
     cycle.rearrange(state, placement, _reason(cycle, state, Code.RESIZED_DRAINED))
-    cycle.drained.add(state.number)
+    cycle.settled.add(state.number)
+    return True
+
+
+def _shed(cycle: CycleState, state: JobState, nodes: Collection[str]) -> bool:
+    """Let a job on devices of several types go on with those elsewhere, else on one of the types."""
+    assert state.placement is not None
+    job, plan = state.job, _as_placed(state)
+    kept = Placement(tuple(slot for slot in state.placement.slots if slot.node not in nodes))
+    placement = kept if _gang_whole(job, kept) and keeps_contract(cycle, job, kept) else None
+    for option in cycle.options.pure(job) if placement is None else ():
+        widest = cycle.options.widest(job, plan.devices, option)
+        placement = placement or _off(cycle, state, Request(plan, option, widest), nodes)
+    if placement is None or not job.preemptible:
+        return False
+    cycle.rearrange(state, placement, _reason(cycle, state, Code.RESIZED_DRAINED))
+    cycle.settled.add(state.number)
     return True
 
 
@@ -170,7 +187,7 @@ def _clear(cycle: CycleState, state: JobState) -> None:
         cycle.move(state, placement, _reason(cycle, state, Code.MIGRATED_DRAINED, *price))
     else:
         cycle.stop(state, _reason(cycle, state, Code.PREEMPTED_DRAINED, *price))
-    cycle.drained.add(state.number)
+    cycle.settled.add(state.number)
 
 
 def _elsewhere(cycle: CycleState, state: JobState) -> Placement | None:

@@ -116,14 +116,21 @@ def movable(
 ) -> Movable | None:
     """Return the job as movable if it is smaller than the gang, preemptible and cheap enough."""
     assert state.placement is not None
-    devices = state.placement.devices
-    cost = devices * cycle.view.resize_pause(state)
+    devices, cost = state.placement.devices, cycle.moving_cost(state)
     if not 0 < devices < wanted.plan.devices or cost >= gain:
         return None
     if not state.job.preemptible or state.number in cycle.outcome.resizes:
         return None
+    if state.number not in cycle.movers:
+        cycle.movers[state.number] = _mover(cycle, state, cost)
+    found = cycle.movers[state.number]
+    return None if found is None or set(found.request.kinds).isdisjoint(option) else found
+
+
+def _mover(cycle: CycleState, state: JobState, cost: float) -> Movable | None:
+    assert state.placement is not None
     request = moved(cycle, state)
-    if request is None or set(request.kinds).isdisjoint(option):
+    if request is None:
         return None
     candidate = Candidate(state.number, state.placement.slots, cost)
     return Movable(candidate, request, cycle.strategy(state.job))
@@ -134,6 +141,13 @@ def moved(cycle: CycleState, state: JobState) -> Request | None:
 
     To the same device type only: the quotas are unaffected.
     """
+    known = cycle.standing.moved.get(state.number)
+    if known is None or known[0] is not state:
+        known = cycle.standing.moved[state.number] = state, _moved(cycle, state)
+    return known[1]
+
+
+def _moved(cycle: CycleState, state: JobState) -> Request | None:
     assert state.placement is not None
     own, plan = cycle.options.used_by(state.job, state.placement), _as_placed(state)
     if own is None:

@@ -34,7 +34,7 @@ def leave_slow_links(cycle: CycleState) -> None:
 def _held_up(cycle: CycleState) -> Iterator[JobState]:
     """Yield running jobs over several nodes, one of them with a link learnt to be slow."""
     slow = {name for name in cycle.view.uplinks if name in cycle.uplinks.slower}
-    changing = {*cycle.outcome.resizes, *cycle.drained}
+    changing = {*cycle.outcome.resizes, *cycle.settled}
     for state in cycle.running():
         nodes = state.placement.nodes() if state.placement is not None else frozenset()
         if len(nodes) > 1 and nodes & slow and state.job.preemptible and state.number not in changing:

@@ -21,7 +21,7 @@ class OptionCache:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._options: dict[tuple[tuple[str, ...], bool, bool], tuple[Option, ...]] = {}
+        self._options: dict[tuple[object, ...], tuple[Option, ...]] = {}
         self._pure: dict[tuple[Option, ...], tuple[Option, ...]] = {}
         self._types: dict[Option, tuple[str, ...]] = {}
         self._reach: dict[tuple[Option, int], Reach] = {}
@@ -33,10 +33,14 @@ class OptionCache:
     def of(self, job: Job) -> tuple[Option, ...]:
         """Return the configuration sets the job may use, in order of preference."""
         needs_devices = any(spec.need.devices for spec in job.roles)
-        key = (job.device_types, job.same_generation, needs_devices)
+        key = (job.device_types, job.same_generation, needs_devices, job.program.container)
         if key not in self._options:
             self._options[key] = options(job, self._cluster)
         return self._options[key]
+
+    def whole(self, job: Job) -> Option:
+        """Return all configuration sets that the job may use, of whatever generation."""
+        return tuple(dict.fromkeys(name for option in self.of(job) for name in option))
 
     def pure(self, job: Job) -> tuple[Option, ...]:
         """Return the job's options split by device type, as quotas are."""

@@ -286,7 +286,7 @@ def _keeps_contract(cycle: CycleState, state: JobState, leaving: list[Slot]) -> 
 
 def _growth(cycle: CycleState, state: JobState) -> list[Candidate]:
     """Return each worker above the job's least, the last to join first."""
-    if state.phase is not Phase.RUNNING or state.number in cycle.drained:
+    if state.phase is not Phase.RUNNING or state.number in cycle.settled:
         return []
     workers = [s for s in cycle.placement_of(state).slots if s.role is Role.WORKER]
     above = sorted(workers, key=lambda s: s.index)[cycle.least(state.job) :]

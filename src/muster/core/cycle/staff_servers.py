@@ -28,8 +28,10 @@ def staff_servers(cycle: CycleState) -> None:
 def _asked(cycle: CycleState) -> Iterator[tuple[JobState, RoleSpec]]:
     outcome = cycle.outcome
     for number, state in cycle.view.jobs.items():
+        if len(state.job.roles) == 1:  # workers: most jobs have no servers
+            continue
         spec = next((spec for spec in state.job.roles if spec.optional), None)
-        gone = number in outcome.stops or number in outcome.moves or number in cycle.drained
+        gone = number in outcome.stops or number in outcome.moves or number in cycle.settled
         if spec is None or gone:
             continue
         runs = state.phase is Phase.RUNNING and not state.job.restarts

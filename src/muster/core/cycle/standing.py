@@ -11,7 +11,7 @@ from operator import is_not
 
 from muster.core.cycle.option_cache import OptionCache
 from muster.core.cycle.plans import Plans
-from muster.core.quotas.demand import Demand, capacity
+from muster.core.quotas.demand import Demand, capacity, held_by_type
 from muster.core.quotas.ledger import Ledger
 from muster.core.quotas.quotas import Quotas, Tallies
 from muster.model.cluster import Cluster, Node, NodeState, draining
@@ -21,6 +21,7 @@ from muster.model.view import JobState, Phase, View
 from muster.place.board import Board
 from muster.place.neighbourhood import Neighbourhood
 from muster.place.prices import Prices
+from muster.place.request import Request
 from muster.planner.counts import plan_for
 
 _CHANGING = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
@@ -49,6 +50,10 @@ class Standing:
         """Devices of each waiting job's gang."""
         self.changing: dict[int, JobState] = {}
         """Jobs about to free devices."""
+        self.types: dict[int, tuple[str, ...]] = {}
+        """Device types of each job that holds some."""
+        self.moved: dict[int, tuple[JobState, Request | None]] = {}
+        """What running jobs would ask for elsewhere, as worked out for this state (`make_room`)."""
         self.plans = Plans(view.cluster, view.knowledge)
         for state in view.jobs.values():
             self._enter(state)
@@ -109,6 +114,8 @@ class Standing:
             self.waiting[state.number] = plan_for(state.job, state.job.workers.gang).devices
         elif state.phase in _CHANGING:
             self.changing[state.number] = state
+        if state.placement is not None:
+            self.types[state.number] = tuple(held_by_type(self.view.cluster, state.placement.slots))
         self.seat(state)
         self.ledger.enter(state)
         self.tallies.enter(self.view.cluster, state, 1)
@@ -121,6 +128,8 @@ class Standing:
     def _strike(self, state: JobState) -> None:
         self.waiting.pop(state.number, None)
         self.changing.pop(state.number, None)
+        self.types.pop(state.number, None)
+        self.moved.pop(state.number, None)
         self.neighbourhood.put(state.number, None)
         self.ledger.strike(state)
         self.tallies.enter(self.view.cluster, state, -1)

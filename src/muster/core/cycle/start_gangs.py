@@ -6,7 +6,7 @@ wait, promise the devices that come free first. What is on its way to it is with
 Once all have been served, jobs beyond their entitlement get what is still idle.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from math import inf
 
@@ -37,6 +37,16 @@ def keep_promises(cycle: CycleState, promises: tuple[Promise, ...]) -> None:
             continue
         if _still_asked(state.job, allocation, promise) and _still_good(cycle, promise):
             cycle.withhold(promise)
+
+
+def respect_promises(cycle: CycleState, promises: tuple[Promise, ...], pools: Collection[str]) -> None:
+    """Withhold what was promised to jobs of other pools than these: their planners judge it."""
+    for promise in promises:
+        state = cycle.view.jobs.get(promise.job)
+        if state is None or state.phase is not Phase.WAITING or state.job.pool in pools:
+            continue
+        if _still_good(cycle, promise):
+            cycle.promise(promise)
 
 
 def serve(cycle: CycleState, allocation: Allocation) -> None:

@@ -13,7 +13,8 @@ from muster.core.cycle.rearrange import excess, rearranged, within_contract
 from muster.core.cycle.start_gangs import find, place_on
 from muster.core.cycle.take_back import take_back
 from muster.core.cycle.undisturbed import undisturbed
-from muster.core.cycle.wanted import elsewhere, options_for
+from muster.core.cycle.unequal import keeps_contract, mixes, surplus, unequal
+from muster.core.cycle.wanted import elsewhere, has_all, options_for
 from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.plan import Plan
@@ -28,8 +29,9 @@ _SHARE = Reason(Code.RESIZED_POLICY)
 def steer(cycle: CycleState) -> None:
     """Carry out the policy's targets as far as possible now."""
     enlarged: list[tuple[JobState, Allocation]] = []
-    for allocation in cycle.allocations.values():
-        state = cycle.view.jobs[allocation.job]
+    every = ((cycle.view.jobs[each.job], each) for each in cycle.steered.values())
+    lacking = [each for each in every if not has_all(cycle, *each)]
+    for state, allocation in lacking:
         if state.phase is Phase.RUNNING and state.job.preemptible:
             if state.job.restarts and allocation.most:
                 _stop_to_change(cycle, state, allocation, enlarged)
@@ -39,25 +41,24 @@ def steer(cycle: CycleState) -> None:
         _stop_to_enlarge(cycle, enlarged)
     take_back(cycle)
     blocked: list[tuple[JobState, Allocation]] = []
-    for allocation in cycle.allocations.values():
-        state = cycle.view.jobs[allocation.job]
+    for state, allocation in lacking:
         if state.phase is Phase.WAITING and allocation.most:
             _start(cycle, state, allocation)
         elif _to_change(cycle, state, allocation) and not _change(cycle, state, allocation):
             blocked.append((state, allocation))
     if blocked and not cycle.is_coming():
         _break_deadlock(cycle, blocked)
-    if len(cycle.view.pools.pools) > 1 and not cycle.is_coming():
-        _lend_idle(cycle)
 
 
-def _lend_idle(cycle: CycleState) -> None:
+def lend_idle(cycle: CycleState) -> None:
     """Start gangs beyond their pool's entitlement on what no job within its own can use.
 
     The policy deals within entitlements; the rest of one, too small for any gang of its own pool, would
     stay idle.
     """
-    for allocation in cycle.allocations.values():
+    if len(cycle.view.pools.pools) == 1 or cycle.is_coming():
+        return
+    for allocation in cycle.steered.values():
         state = cycle.view.jobs[allocation.job]
         job = state.job
         likes = cycle.likes(job, job.workers.gang)
@@ -136,11 +137,24 @@ def _let_go(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
         cycle.stop(state, Reason(Code.PREEMPTED_POLICY))
         return
     assert state.placement is not None
+    if mixes(cycle, state, allocation):
+        _let_go_of_types(cycle, state, allocation)
+        return
     goal = plan_for(state.job, allocation.most, allocation.servers)
     goes = excess(state, goal)
     if not goes or missing(goal, state.placement).parts or elsewhere(cycle, state, allocation):
         return  # it has too little of something: `_change` does both at once
     if within_contract(cycle, state.job, state.placement.without(goes)):
+        cycle.shrink(state, goes, _SHARE)
+
+
+def _let_go_of_types(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
+    """Take what a job on several types has beyond its target on each, if it lacks nothing."""
+    assert state.placement is not None
+    goes = surplus(cycle, state, allocation)
+    wanted = allocation.most + sum(count for _, count in allocation.beside)
+    stays = state.placement.without(goes)
+    if goes and stays.count(Role.WORKER) == wanted and keeps_contract(cycle, state.job, stays):
         cycle.shrink(state, goes, _SHARE)
 
 
@@ -158,7 +172,7 @@ def _start(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
     promise = cycle.outcome.promises.get(job.number)
     cycle.release(job.number)
     for workers in _sizes(cycle, job, allocation):
-        placement, obstacle = _find(cycle, job, workers, allocation)
+        placement, obstacle = find_wanted(cycle, job, workers, allocation)
         if placement is not None:
             better = undisturbed(cycle, state, placement)
             if better is not None:
@@ -188,7 +202,7 @@ def _sizes(cycle: CycleState, job: Job, allocation: Allocation) -> Iterator[int]
         yield from range(allocation.most - 1, job.workers.gang - 1, -1)
 
 
-def _find(
+def find_wanted(
     cycle: CycleState, job: Job, workers: int, allocation: Allocation
 ) -> tuple[Placement | None, Code]:
     """Return a placement on the first option of the wanted type that has one, or the obstacle."""
@@ -209,6 +223,11 @@ def _change(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
     assert state.placement is not None
     if elsewhere(cycle, state, allocation):
         return not state.job.preemptible or _relocate(cycle, state, allocation)
+    if mixes(cycle, state, allocation):
+        placement = unequal(cycle, cycle.board, state, allocation)
+        if placement is not None and set(placement.slots) != set(state.placement.slots):
+            cycle.rearrange(state, placement, _SHARE)
+        return True
     goal = plan_for(state.job, allocation.most, allocation.servers)
     if state.job.restarts:
         return True
@@ -223,7 +242,7 @@ def _relocate(cycle: CycleState, state: JobState, allocation: Allocation) -> boo
     """Move a running job to the wanted device type, if there is room."""
     if state.job.restarts:
         return False
-    placement, _ = _find(cycle, state.job, allocation.most, allocation)
+    placement, _ = find_wanted(cycle, state.job, allocation.most, allocation)
     if placement is not None:
         cycle.relocate(state, placement, Reason(Code.MIGRATED_POLICY))
     return placement is not None

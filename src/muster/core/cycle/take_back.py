@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.rearrange import rearranged, within_contract
-from muster.core.cycle.wanted import elsewhere, options_for
+from muster.core.cycle.unequal import mixes, unequal
+from muster.core.cycle.wanted import elsewhere, has_all, options_for
 from muster.model.job import Job, Role
 from muster.model.placement import Placement, Slot
 from muster.model.reason import Code, Reason
@@ -42,14 +43,17 @@ class _Taker:
 
     def takes(self, bits: dict[str, int]) -> bool:
         """Whether it takes any of these devices."""
-        return any(slot.bits & bits.get(slot.node, 0) for slot in self.slots)
+        for slot in self.slots:  # noqa: SIM110, hot path: a generator is slower
+            if slot.bits & bits.get(slot.node, 0):
+                return True
+        return False
 
 
 def take_back(cycle: CycleState) -> None:
     """Undo what the policy's targets do not need, and say whom the rest serves."""
     jobs, outcome = cycle.view.jobs, cycle.outcome
-    stopped = [jobs[number] for number in outcome.stops if number not in cycle.drained]
-    shrunk = [jobs[number] for number in outcome.resizes if number not in cycle.drained]
+    stopped = [jobs[number] for number in outcome.stops if number not in cycle.settled]
+    shrunk = [jobs[number] for number in outcome.resizes if number not in cycle.settled]
     if not stopped and not shrunk:
         return
     trial = _Trial(cycle)
@@ -74,9 +78,10 @@ class _Trial:
         self._takers: list[_Taker] = []
         self._short = False
         """Whether one of them gets less than the policy says."""
-        for allocation in cycle.allocations.values():
-            if allocation.most:
-                self._place(cycle.view.jobs[allocation.job], allocation)
+        for allocation in cycle.steered.values():
+            state = cycle.view.jobs[allocation.job]
+            if allocation.most and not has_all(cycle, state, allocation):
+                self._place(state, allocation)
 
     def close(self) -> None:
         """Count the tentative placements in no pool any more."""
@@ -93,6 +98,8 @@ class _Trial:
                 return
             if elsewhere(self._cycle, state, allocation):
                 self._place_whole(state, allocation, allocation.most)
+            elif mixes(self._cycle, state, allocation):
+                self._place_types(state, allocation)
             else:
                 self._place_more(state, allocation)
 
@@ -132,6 +139,17 @@ class _Trial:
             return _comes(state, again) if enough and again is not None else None
 
         self._take(_Taker(state, find, comes))
+
+    def _place_types(self, state: JobState, allocation: Allocation) -> None:
+        """Place what a job on several types lacks."""
+
+        def find(board: Board) -> Slots | None:
+            found = unequal(self._cycle, board, state, allocation)
+            return None if found is None else _comes(state, found)
+
+        comes = find(self._board)
+        if comes and self._allowed(state.job, comes):
+            self._take(_Taker(state, find, comes))
 
     def _allowed(self, job: Job, slots: Slots) -> bool:
         """Whether the pools allow it once all changes are done."""

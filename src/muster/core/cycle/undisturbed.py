@@ -6,6 +6,8 @@ worst of them.
 
 from math import inf
 
+import numpy as np
+
 from muster.core.cycle.apart import APART, MARGIN
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.make_room import carry_out, movable, run_expected
@@ -43,7 +45,10 @@ def undisturbed(cycle: CycleState, state: JobState, found: Placement) -> Promise
 
 
 def _movables(cycle: CycleState, request: Request, gain: float) -> list[Movable]:
-    found = (movable(cycle, state, request.kinds, request, gain) for state in cycle.running())
+    states, devices, costs = cycle.moving_costs
+    cheap = np.flatnonzero((devices < request.plan.devices) & (costs < gain)).tolist()
+    small = (states[i] for i in cheap if cycle.untouched(states[i]))
+    found = (movable(cycle, state, request.kinds, request, gain) for state in small)
     return [each for each in found if each is not None]
 
 

@@ -2,13 +2,21 @@
 
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.options import Option
-from muster.model.job import Job
-from muster.model.view import JobState
+from muster.model.job import Job, Role
+from muster.model.view import JobState, Phase
 from muster.policy.base import Allocation
 
 
 def options_for(cycle: CycleState, job: Job, allocation: Allocation) -> list[Option]:
     """Return the job's options, of the type the policy wants if it names one."""
+    key = (job.number, allocation.device_type)
+    found = cycle.wanted.get(key)
+    if found is None:
+        found = cycle.wanted[key] = _options_for(cycle, job, allocation)
+    return found
+
+
+def _options_for(cycle: CycleState, job: Job, allocation: Allocation) -> list[Option]:
     every = list(dict.fromkeys((*cycle.options.of(job), *cycle.options.pure(job))))
     wanted = _wanted(cycle, job, allocation)
     return every if wanted is None else [o for o in every if cycle.options.types(o) in ((wanted,), ())]
@@ -26,6 +34,22 @@ def _wanted(cycle: CycleState, job: Job, allocation: Allocation) -> str | None:
         if cycle.options.types(option) in ((wanted,), ())
     )
     return wanted if any(cycle.options.holds(gang) for gang in gangs) else None
+
+
+def has_all(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
+    """Whether a running job of one role has just what the policy wants: most have, in most cycles."""
+    placed = state.placement
+    if state.phase is not Phase.RUNNING or placed is None or len(state.job.roles) > 1:
+        return False
+    if placed.count(Role.WORKER) != allocation.most or allocation.batch != state.batch:
+        return False
+    if allocation.device_type is None or not placed.slots[0].bits:
+        return True
+    cluster = cycle.view.cluster
+    if len(cluster.configurations) > 1 and state.job.mixes:
+        return False  # it may have devices of several types, or be lent some
+    kind = cluster.configuration_of(cluster.node(placed.slots[0].node))
+    return kind.device_type == allocation.device_type
 
 
 def elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:

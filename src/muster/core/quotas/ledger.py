@@ -147,6 +147,12 @@ class Ledger:
         with self._lock:
             return tuple(self._slots.get(job, ()))
 
+    def jobs_on(self, node: str) -> tuple[int, ...]:
+        """Return the jobs that hold something on a node."""
+        with self._lock:
+            at = self._index.get(node)
+            return () if at is None else tuple(self._jobs_on[at])
+
     def commit(self, claim: Claim) -> Approved | Rejected:
         """Apply the claim as a whole, or change nothing and return the conflicts."""
         with self._lock:

@@ -18,7 +18,7 @@ from muster.model.placement import Placement, Slot
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
 from muster.perf.predict import Predictor
-from muster.perf.slowdown import reach, widest_within
+from muster.perf.slowdown import Reach, reach, widest_within
 from muster.place.contract import spanned
 
 
@@ -30,8 +30,9 @@ def check(view: View, decided: Decisions) -> None:
     """Raise if the decisions break an invariant on this view."""
     _expect(decided.version == view.version, "decisions are applied to the view they were made on")
     _every_job_is_decided_once(view, decided)
+    reaches: Reaches = {}
     for decision in decided.decisions:
-        _check_decision(view, decision)
+        _check_decision(view, decision, reaches)
     _nothing_is_held_twice(view, decided)
     _limits_and_reservations_hold(view, decided)
     _user_limits_hold(view, decided)
@@ -68,7 +69,7 @@ _PHASES = {
 """Phases in which each kind of decision is allowed."""
 
 
-def _check_decision(view: View, decision: Decision) -> None:
+def _check_decision(view: View, decision: Decision, reaches: "Reaches") -> None:
     state = view.jobs[decision.job]
     if state.phase not in _PHASES[decision.kind]:
         raise BrokenInvariantError(f"job {state.number}: {decision.kind} suits the phase {state.phase}")
@@ -81,7 +82,8 @@ def _check_decision(view: View, decision: Decision) -> None:
             may, f"job {state.number}: only preemptible jobs are preempted, but for a node's deadline"
         )
     if decision.placement is not None:
-        _check_placement(view, state.job, decision.placement)
+        lent = decision.kind is Kind.RESIZE and state.job.mixes
+        _check_placement(view, state.job, decision.placement, reaches, lent=lent)
 
 
 def _must_leave(view: View, state: JobState) -> bool:
@@ -89,7 +91,10 @@ def _must_leave(view: View, state: JobState) -> bool:
     return any(view.cluster.node(slot.node).until is not None for slot in state.held())
 
 
-def _check_placement(view: View, job: Job, placement: Placement) -> None:
+def _check_placement(
+    view: View, job: Job, placement: Placement, reaches: "Reaches", *, lent: bool
+) -> None:
+    """`lent`: whether devices of other generations may have been lent to it."""
     for spec in job.roles:
         count = placement.count(spec.role)
         _expect(
@@ -103,17 +108,29 @@ def _check_placement(view: View, job: Job, placement: Placement) -> None:
         right = slot.need == needs[slot.role] and slot.bits.bit_count() == slot.need.devices
         _expect(right, f"job {job.number}: each task has just the devices it needs")
     kinds = {view.cluster.node(s.node).configuration for s in placement.slots if s.bits}
-    mine = [o for o in options(job, view.cluster) if kinds <= set(o)]
+    every = options(job, view.cluster)
+    if lent:
+        every = (*every, tuple(dict.fromkeys(name for option in every for name in option)))
+    mine = [o for o in every if kinds <= set(o)]
     _expect(bool(mine), f"job {job.number}: devices are of allowed types, one generation if so asked")
     span = spanned(view.cluster, placement)
-    kept = any(span <= _widest(view, job, placement.devices, option) for option in mine)
+    kept = any(span <= _widest(view, job, placement.devices, option, reaches) for option in mine)
     _expect(kept, f"job {job.number}: a contract is never broken")
 
 
-def _widest(view: View, job: Job, devices: int, option: Option) -> Level:
+Reaches = dict[tuple[Option, int], Reach]
+"""What sets offer to gangs of a size: worked out once for all decisions on a view."""
+
+
+def _widest(view: View, job: Job, devices: int, option: Option, reaches: Reaches) -> Level:
     """Return the widest level the contract allows, against the best placement on these sets."""
-    sets = tuple(view.cluster.configurations[name] for name in option)
-    return widest_within(job, devices, reach(view.cluster, sets, devices), Predictor(view.cluster))
+    if job.locality.max_slowdown is None:
+        return job.locality.widest
+    found = reaches.get((option, devices))
+    if found is None:
+        sets = tuple(view.cluster.configurations[name] for name in option)
+        found = reaches[option, devices] = reach(view.cluster, sets, devices)
+    return widest_within(job, devices, found, Predictor(view.cluster))
 
 
 def _taken(view: View, decision: Decision) -> Iterator[Slot]:

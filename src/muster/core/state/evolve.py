@@ -22,10 +22,20 @@ from muster.core.state.event_errors import (
     is_stale,
 )
 from muster.core.state.lifecycle import BORN, advance
+from muster.core.state.node_room import (
+    contents,
+    described,
+    due,
+    lacking,
+    nothing_free,
+    turned,
+    with_taken,
+)
 from muster.model.cluster import Node, NodeState
 from muster.model.event import (
     Cancelled,
     Checkpointed,
+    DependencyMet,
     Ended,
     EndingChanged,
     Event,
@@ -47,6 +57,7 @@ from muster.model.event import (
     Reshaped,
     ResizeBegun,
     Resized,
+    Skipped,
     StartBegun,
     Started,
     Submitted,
@@ -175,12 +186,12 @@ class _Draft:
         known = self.configurations.get(kind.name)
         if known == kind:
             return
-        if known is not None and _contents(known) != _contents(kind):
+        if known is not None and contents(known) != contents(kind):
             users = [each.name for each in self.nodes if each.configuration == kind.name]
             if (others := [each for each in users if each != name]) or self.tenant(name) is not None:
                 raise EventError(
-                    f"node {name!r}: configuration set {kind.name!r} is {_described(known)} "
-                    f"on {', '.join(others[:3] or [name])}, not {_described(kind)}"
+                    f"node {name!r}: configuration set {kind.name!r} is {described(known)} "
+                    f"on {', '.join(others[:3] or [name])}, not {described(kind)}"
                 )
         self.configurations = {**self.configurations, kind.name: kind}
         self._regrouped = True
@@ -204,10 +215,10 @@ class _Draft:
         """Take free slots; raise if a node has no room."""
         for slot in slots:
             node = self.node(slot.node)
-            lacks = _lacking(node, slot)
+            lacks = lacking(node, slot)
             if lacks:
                 raise OverbookedError(job, slot, lacks)
-            self.put(_taken(node, slot))
+            self.put(with_taken(node, slot))
             if self._tenants is not None:
                 self._tenants[slot.node][job] = None
 
@@ -235,39 +246,13 @@ class _Draft:
         return replace(node, free=kind.all_devices, millicores=kind.millicores, memory=kind.memory)
 
 
-def _contents(kind: ConfigurationSet) -> tuple[str, int, int, int]:
-    """Return what nodes of the set have; the rest only describes how it is connected."""
-    return (kind.device_type, kind.devices, kind.millicores, kind.memory)
-
-
-def _described(kind: ConfigurationSet) -> str:
-    return f"{kind.devices} {kind.device_type}, {kind.millicores} millicores, {kind.memory} bytes"
-
-
-def _lacking(node: Node, slot: Slot) -> str:
-    """Return what the node lacks for the slot; empty: nothing."""
-    if node.state is NodeState.LOST:
-        return "is lost"
-    if busy := slot.bits & ~node.free:
-        return f"does not have devices {busy:#b} free"
-    if slot.need.millicores > node.millicores:
-        return f"has {node.millicores} millicores free, not {slot.need.millicores}"
-    if slot.need.memory > node.memory:
-        return f"has {node.memory} bytes of memory free, not {slot.need.memory}"
-    return ""
-
-
-def _taken(node: Node, slot: Slot) -> Node:
-    return replace(
-        node,
-        free=node.free & ~slot.bits,
-        millicores=node.millicores - slot.need.millicores,
-        memory=node.memory - slot.need.memory,
-    )
-
-
 def _submitted(draft: _Draft, event: Submitted) -> None:
-    draft.submit(JobState(event.job, BORN, submitted=event.at))
+    state = JobState(event.job, BORN, submitted=event.at)
+    jobs = (each.number for each in state.awaited if not each.sweep)
+    gone = [number for number in jobs if number not in draft.jobs]
+    if gone:
+        raise UnknownNameError(f"job {state.number} comes after job {gone[0]}, which is not live")
+    draft.submit(state)
 
 
 def _begun(draft: _Draft, event: StartBegun | ResizeBegun | MigrateBegun) -> JobState:
@@ -416,12 +401,25 @@ def _cancelled(draft: _Draft, event: Cancelled) -> None:
     draft.end(state)
 
 
+def _dependency_met(draft: _Draft, event: DependencyMet) -> None:
+    state = draft.job(event.job)
+    advance(state.phase, DependencyMet)
+    after = (replace(each, met=each.met or each.number == event.parent) for each in state.job.after)
+    draft.jobs[event.job] = replace(state, job=replace(state.job, after=tuple(after)))
+
+
+def _skipped(draft: _Draft, event: Skipped) -> None:
+    state = draft.job(event.job)
+    advance(state.phase, Skipped)
+    draft.end(state)
+
+
 def _node_added(draft: _Draft, event: NodeAdded) -> None:
     if event.configuration is not None:
         draft.configure(event.node.name, event.configuration)
     node = draft.whole(replace(event.node, since=event.at))
     if node.state is NodeState.LOST:
-        node = _nothing_free(node)
+        node = nothing_free(node)
     if node.name in draft.index:
         node = _described_again(draft, draft.node(node.name), node)
     draft.add(node)
@@ -452,19 +450,19 @@ def _node_left(draft: _Draft, event: NodeLeft) -> None:
 
 def _node_lost(draft: _Draft, event: NodeLost) -> None:
     node = draft.node(event.node)
-    node = _turned(node, NodeState.LOST, event.at)
-    draft.put(_nothing_free(replace(node, until=None, why=event.why, taken=None)))
+    node = turned(node, NodeState.LOST, event.at)
+    draft.put(nothing_free(replace(node, until=None, why=event.why, taken=None)))
     for state in draft.tenants(event.node):
         draft.jobs[state.number] = _after_loss(draft, state, event)
 
 
 def _node_returned(draft: _Draft, event: NodeReturned) -> None:
-    node = _turned(draft.node(event.node), NodeState.UP, event.at)
+    node = turned(draft.node(event.node), NodeState.UP, event.at)
     node = draft.whole(replace(node, until=None, why="", taken=None))
     for state in draft.tenants(event.node):
         for slot in state.held():
             if slot.node == event.node:
-                node = _taken(node, slot)
+                node = with_taken(node, slot)
     draft.put(node)
 
 
@@ -472,23 +470,7 @@ def _node_draining(draft: _Draft, event: NodeDraining) -> None:
     node = draft.node(event.node)
     # A lost node has nothing to drain and must stay lost.
     if node.state is not NodeState.LOST:
-        draft.put(_turned(_due(node, event), NodeState.DRAINING, event.at))
-
-
-def _due(node: Node, event: NodeDraining) -> Node:
-    """Return the node with its deadline: the engine's last word or an administrator's, the earlier."""
-    taken = event.until if event.taken else node.taken
-    others = node.until if event.taken and node.until != node.taken else None
-    own = others if event.taken else event.until
-    if own is not None and (taken is None or own < taken):
-        return replace(node, until=own, why=node.why if event.taken else event.why, taken=taken)
-    why = event.why if event.taken or taken is None else node.why
-    return replace(node, until=taken, why=why, taken=taken)
-
-
-def _turned(node: Node, state: NodeState, at: float) -> Node:
-    """Return the node in a state, since `at` if that is another."""
-    return node if node.state is state else replace(node, state=state, since=at)
+        draft.put(turned(due(node, event), NodeState.DRAINING, event.at))
 
 
 def _pools_set(draft: _Draft, event: PoolsSet) -> None:
@@ -554,10 +536,6 @@ def _idle(state: JobState, phase: Phase, at: float) -> JobState:
     )
 
 
-def _nothing_free(node: Node) -> Node:
-    return replace(node, free=0, millicores=0, memory=0)
-
-
 def _reject_duplicates(job: int, placement: Placement) -> None:
     """Reject a task with two slots; without devices they would not clash, but count once."""
     if len({(slot.role, slot.index) for slot in placement.slots}) < len(placement.slots):
@@ -591,6 +569,8 @@ _HANDLERS: dict[type[Event], Callable[[_Draft, Any], None]] = {
     Reshaped: _reshaped,
     Ended: _ended,
     Cancelled: _cancelled,
+    DependencyMet: _dependency_met,
+    Skipped: _skipped,
     NodeAdded: _node_added,
     NodeLost: _node_lost,
     NodeReturned: _node_returned,

@@ -4,9 +4,11 @@ Runs at the end of a cycle, when the board no longer changes, so equal jobs shar
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+
+import numpy as np
 
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.options import Option, admission_key
@@ -16,7 +18,7 @@ from muster.model.cluster import NodeState
 from muster.model.job import Job, Need
 from muster.model.placement import Placement, Slot
 from muster.model.reason import Code, Holder, Lack, Quantity, Reason, RequestChange, Shortfall
-from muster.model.topology import Level, each_bit
+from muster.model.topology import MAX_DEVICES, Level, each_bit
 from muster.model.view import JobState
 from muster.place.request import Request
 from muster.planner.counts import plan_for
@@ -28,10 +30,14 @@ HOLDERS = 3
 class Explainer:
     """Explains why jobs wait at the end of one cycle."""
 
-    def __init__(self, cycle: CycleState) -> None:
+    def __init__(self, cycle: CycleState, pools: Collection[str] | None = None) -> None:
+        """`pools`: leaf pools whose jobs it is asked about; None: all."""
         self._cycle = cycle
+        self._pools = pools
         self._known: dict[tuple[object, ...], Reason] = {}
         self._near: dict[tuple[Option, Level], tuple[Holder, ...]] = {}
+        self._inside: dict[tuple[str, ...], tuple[Holder, ...]] = {}
+        """By pool, type and user."""
 
     def why_waiting(self, state: JobState) -> Reason:
         """Return the reason this job waits."""
@@ -191,8 +197,10 @@ class Explainer:
 
     def _kept_waiting(self) -> Iterator[int]:
         """Yield the jobs that lack devices, and those that the policy gives nothing."""
-        outcome = self._cycle.outcome
+        outcome, jobs, pools = self._cycle.outcome, self._cycle.view.jobs, self._pools
         for number in self._cycle.standing.waiting:
+            if pools is not None and jobs[number].job.pool not in pools:
+                continue
             obstacle = outcome.obstacles.get(number, Code.WAITING_DEVICES)
             if obstacle is Code.WAITING_DEVICES and number not in outcome.starts:
                 yield number
@@ -234,32 +242,42 @@ class Explainer:
         return self._near[key]
 
     def _nearest_nodes(self, request: Request) -> set[str]:
-        """Return the nodes of the group with the most free devices."""
-        board = self._cycle.board
-        members = sum(board.shelves[kind].members for kind in request.kinds)
+        """Return the nodes of the group with the most free devices, the first of several."""
+        board, kinds = self._cycle.board, request.kinds
+        members = sum(board.shelves[kind].members for kind in kinds)
         if request.widest > Level.NODE:
-            groups: Iterable[int] = board.groups(request.widest)
+            counts = board.counts(request.widest, kinds)
+            best = board.groups(request.widest)[int((counts @ np.arange(counts.shape[1])).argmax())]
         else:
-            groups = (1 << node for node in each_bit(members))
-        best, most = 0, -1
-        for mask in groups:
-            free = sum(board.free[node].bit_count() for node in each_bit(mask & members))
-            if free > most:
-                best, most = mask & members, free
-        return {board.names[node] for node in each_bit(best)}
+            best = 0
+            for free in range(MAX_DEVICES, -1, -1):
+                each = (board.shelves[kind].by_count[free : free + 1] for kind in kinds)
+                if found := sum(mask for masks in each for mask in masks):
+                    best = found & -found
+                    break
+        return {board.names[node] for node in each_bit(best & members)}
 
     def _holders(self, wanted: Mapping[str, int]) -> tuple[Holder, ...]:
         """Return the holders of these devices."""
         found: Counter[int] = Counter()
-        for node, mask in wanted.items():
-            for job, bits in self._index.get(node, ()):
-                found[job] += (bits & mask).bit_count()
+        jobs, ledger = self._cycle.view.jobs, self._cycle.standing.ledger
+        for number in {number for node in wanted for number in ledger.jobs_on(node)}:
+            for slot in self._slots(jobs[number]):
+                found[number] += (slot.bits & wanted.get(slot.node, 0)).bit_count()
         return self._largest_holders(found)
 
     def _in_pool(self, quantity: Quantity) -> tuple[Holder, ...]:
         """Return the holders of the type in the pool that binds."""
+        key = (quantity.pool, quantity.device_type, quantity.user)
+        if key not in self._inside:
+            self._inside[key] = self._find_in_pool(quantity)
+        return self._inside[key]
+
+    def _find_in_pool(self, quantity: Quantity) -> tuple[Holder, ...]:
         around, kind = self._cycle.quotas.around, quantity.device_type
-        inside = [(s, n) for s, n in self._amounts if quantity.pool in around(s.job.pool)]
+        leaves = (leaf for leaf in self._by_leaf if quantity.pool in around(leaf))
+        states = [state for leaf in leaves for state in self._by_leaf[leaf]]
+        inside = [(s, self._cycle.amounts(held)) for s in states if (held := self._slots(s))]
         if quantity.user:
             found = {s.number: n.total() for s, n in inside if s.job.user == quantity.user}
         else:
@@ -267,9 +285,11 @@ class Explainer:
         return self._largest_holders(found)
 
     @cached_property
-    def _amounts(self) -> list[tuple[JobState, Counter[str]]]:
-        slots = ((state, self._slots(state)) for state in self._cycle.view.jobs.values())
-        return [(state, self._cycle.amounts(held)) for state, held in slots if held]
+    def _by_leaf(self) -> dict[str, list[JobState]]:
+        found: dict[str, list[JobState]] = {}
+        for state in self._cycle.view.jobs.values():
+            found.setdefault(state.job.pool, []).append(state)
+        return found
 
     def _slots(self, state: JobState) -> tuple[Slot, ...]:
         """Return what the job will hold after this cycle's starts."""
@@ -283,15 +303,6 @@ class Explainer:
 
     def _name(self, job: int) -> str:
         return self._cycle.view.jobs[job].job.name
-
-    @cached_property
-    def _index(self) -> dict[str, list[tuple[int, int]]]:
-        """The holders of each node's devices after this cycle's starts."""
-        found: dict[str, list[tuple[int, int]]] = {}
-        for state in self._cycle.view.jobs.values():
-            for slot in self._slots(state):
-                found.setdefault(slot.node, []).append((state.number, slot.bits))
-        return found
 
 
 _QUOTAS = (

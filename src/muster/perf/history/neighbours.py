@@ -17,7 +17,9 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import expm1, log, log1p, sqrt
+from operator import attrgetter
 from statistics import median
+from typing import NamedTuple
 
 from muster.model.slowdowns import PRIOR, Common, Slowdowns
 from muster.perf.learnt.held import Held
@@ -81,6 +83,13 @@ class _Situation:
 
     steps: deque[float] = field(default_factory=lambda: deque(maxlen=REPORTS))
     at: float = 0.0
+    middle: float = 0.0
+    """Their median: it is read far more often than it changes."""
+
+    def add(self, step: float, at: float) -> None:
+        """Add a step, as its logarithm."""
+        self.steps.append(step)
+        self.at, self.middle = at, median(self.steps)
 
     def weight(self, now: float) -> float:
         """Return the number of reports, less those forgotten."""
@@ -95,8 +104,7 @@ class _Setting:
     met: dict[Rival | None, _Situation] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
+class _Compared(NamedTuple):
     """A situation against the mildest of its setting."""
 
     common: Common
@@ -148,6 +156,8 @@ class Encounters:
         self._settings: OrderedDict[str, _Setting] = OrderedDict()
         self._learnt = _NOTHING
         self._believed = Slowdowns()
+        self._version = 0
+        """Counts the times that was worked out."""
         self._new = 0
         """Comparisons since then."""
         self._now = 0.0
@@ -159,9 +169,15 @@ class Encounters:
         if len(self._settings) > SETTINGS:
             self._settings.popitem(last=False)
         situation = setting.met.setdefault(met.beside, _Situation())
-        situation.steps.append(log(met.step))
-        situation.at = self._now = max(self._now, met.at)
+        self._now = max(self._now, met.at)
+        situation.add(log(met.step), self._now)
         self._new += len(setting.met) > 1
+
+    @property
+    def version(self) -> int:
+        """The same while what is believed is the same."""
+        self._known()
+        return self._version
 
     def worst(self, kind: str, neighbours: Iterable[Rival]) -> Rival | None:
         """Return the neighbour that is believed to slow a job most."""
@@ -181,7 +197,8 @@ class Encounters:
         known, there = self._known(), self._settings.get(setting)
         if beside is None or there is None or beside not in there.met or len(there.met) < 2:
             return None
-        found = (c.excess for c in _compared(there, known, self._now) if _is_of(c, beside))
+        every = _compared(_weighed(there, self._now), known)
+        found = (c.excess for c in every if _is_of(c, beside))
         excess = next(found, None)
         return None if excess is None else _longer(excess)
 
@@ -189,14 +206,15 @@ class Encounters:
         if self._new > RENEWED * len(self._settings):
             self._learnt = self._fitted()
             self._believed = _believed(self._learnt)
+            self._version += 1
             self._new = 0
         return self._learnt
 
     def _fitted(self) -> _Learnt:
         known = _NOTHING
-        told = [setting for setting in self._settings.values() if len(setting.met) > 1]
+        told = [_weighed(each, self._now) for each in self._settings.values() if len(each.met) > 1]
         for _ in range(2):  # what the mildest neighbours cost depends on what was learnt
-            known = _learnt([c for each in told for c in _compared(each, known, self._now)])
+            known = _learnt([c for each in told for c in _compared(each, known)])
         return known
 
 
@@ -214,25 +232,36 @@ def _is_of(compared: _Compared, neighbour: Rival) -> bool:
     return (compared.common, compared.other) == (neighbour.common, neighbour.kind)
 
 
-def _compared(setting: _Setting, known: _Learnt, now: float) -> Iterator[_Compared]:
+_Weighed = tuple[str, list[tuple[Rival | None, int, float, float]]]
+"""A setting: its kind, and each neighbour with its reports, their median, and their weight."""
+
+
+def _weighed(setting: _Setting, now: float) -> _Weighed:
+    met = setting.met.items()
+    return setting.kind, [(who, len(at.steps), at.middle, at.weight(now)) for who, at in met]
+
+
+def _compared(setting: _Weighed, known: _Learnt) -> Iterator[_Compared]:
     """Yield every situation of a setting against its mildest."""
+    kind, met = setting
     # By class alone: the kind that seems mildest is so by chance, and all others would look worse.
-    mildest = min(setting.met, key=lambda each: (known.of_class(each), -len(setting.met[each].steps)))
-    base = setting.met[mildest]
-    reference = median(base.steps) - known.of_class(mildest)
-    for neighbour, situation in setting.met.items():
+    mildest, _, middle, other = min(met, key=lambda each: (known.of_class(each[0]), -each[1]))
+    reference = middle - known.of_class(mildest)
+    for neighbour, _, middle, one in met:
         if neighbour is None or neighbour is mildest:
             continue
-        excess = min(MOST, max(-MOST, median(situation.steps) - reference))
-        one, other = situation.weight(now), base.weight(now)
+        excess = min(MOST, max(-MOST, middle - reference))
         weight = one * other / (one + other) if one and other else 0.0
-        yield _Compared(neighbour.common, setting.kind, neighbour.kind, excess, 2 * weight)
+        yield _Compared(neighbour.common, kind, neighbour.kind, excess, 2 * weight)
 
 
 def _learnt(compared: list[_Compared]) -> _Learnt:
     typical, weights = {}, {}
+    by_class: dict[Common, list[_Compared]] = {}
+    for each in compared:
+        by_class.setdefault(each.common, []).append(each)
     for common, prior in _NOTHING.typical.items():
-        of_class = [each for each in compared if each.common is common]
+        of_class = by_class.get(common, [])
         typical[common] = _mean(of_class, prior, PRIOR_WEIGHT)
         weights[common] = sum(each.weight for each in of_class)
     by_pair: dict[tuple[Common, str, str], list[_Compared]] = {}
@@ -250,14 +279,14 @@ def _mean(compared: list[_Compared], toward: float, weight: float) -> float:
         return toward
     middle = _middle(compared)
     low, high = middle - OUTLIER, middle + OUTLIER
-    total = sum(each.weight * min(high, max(low, each.excess)) for each in compared)
-    return (total + weight * toward) / (sum(each.weight for each in compared) + weight)
+    total = sum([each.weight * min(high, max(low, each.excess)) for each in compared])
+    return (total + weight * toward) / (sum([each.weight for each in compared]) + weight)
 
 
 def _middle(compared: list[_Compared]) -> float:
     """Return the median excess by weight."""
-    passed, half = 0.0, sum(each.weight for each in compared) / 2
-    for each in sorted(compared, key=lambda each: each.excess):
+    passed, half = 0.0, sum([each.weight for each in compared]) / 2
+    for each in sorted(compared, key=attrgetter("excess")):
         passed += each.weight
         if passed >= half:
             break

@@ -47,8 +47,18 @@ class ChangeCosts:
 
     def cost(self, job: int, application: str, change: ChangeKind) -> float | None:
         """Return the expected s without progress; None: nothing was measured."""
-        alike = (job, application, ANY) if change is ChangeKind.START else (job, application)
-        return next((self._of[who, change] for who in alike if (who, change) in self._of), None)
+        known = self._of
+        own = known.get((job, change))
+        if own is None:
+            own = known.get((application, change))
+        if own is None and change is ChangeKind.START:
+            own = known.get((ANY, change))
+        return own
+
+    def all(self, job: int, application: str) -> tuple[float | None, float | None]:
+        """Return the same of a resize and of a start."""
+        resize, start = ChangeKind.RESIZE, ChangeKind.START
+        return self.cost(job, application, resize), self.cost(job, application, start)
 
     def forget(self, job: int) -> None:
         """Drop a job; its application keeps what it has shown."""

@@ -7,6 +7,7 @@ from muster.model.job import Role
 from muster.model.profile import ModelProfile
 from muster.model.topology import ConfigurationSet
 from muster.perf.estimate import Estimate, Unknown
+from muster.perf.memory import most_samples
 from muster.perf.predict import Knowledge, Predictor
 from muster.perf.shape import Host, Seat, Shape
 from muster.perf.speed.fitted import NORMAL_80
@@ -58,6 +59,7 @@ class Foreteller:
             inside.mean if inside else None,
             across.mean if across else None,
             hypot(links / NORMAL_80, SHARED),
+            most_samples(model, kind.device_memory, updates=True),
         )
 
     def _ring(self, model: ModelProfile, shape: Shape) -> Estimate | None:

@@ -17,10 +17,18 @@ class Held:
     """The global batch chosen for it; None: its own."""
     servers: int = field(default=0, compare=False)
     """Not compared: what is learnt of speeds does not tell numbers of servers apart."""
+    beside: tuple[tuple[str, int], ...] = ()
+    """Workers on devices of other types, by type; they are in `shape`, too."""
 
     @property
     def workers(self) -> int:
         return sum(self.shape)
+
+    @property
+    def by_type(self) -> dict[str, int]:
+        """Workers of each type."""
+        others = dict(self.beside)
+        return {self.device_type: self.workers - sum(others.values()), **others}
 
 
 def packed(devices: int, node: int) -> tuple[int, ...]:
@@ -30,7 +38,8 @@ def packed(devices: int, node: int) -> tuple[int, ...]:
 
 
 def held_on(placement: Placement, cluster: Cluster | None, batch: int | None) -> Held:
-    """Return what a placement is for the speed; without a cluster its devices have no type."""
+    """Return what a placement is for the speed; without a cluster its devices have no type. Of several
+    types it is that of most workers, with the others beside."""
     workers: dict[str, int] = {}
     for slot in placement.slots:
         if slot.role is Role.WORKER:
@@ -39,5 +48,10 @@ def held_on(placement: Placement, cluster: Cluster | None, batch: int | None) ->
     if cluster is None:
         return Held("", tuple(workers.values()), batch, servers)
     nodes = sorted(workers, key=lambda name: cluster.index[name])
-    kind = cluster.configuration_of(cluster.node(nodes[0]))
-    return Held(kind.device_type, tuple(workers[node] for node in nodes), batch, servers)
+    types: dict[str, int] = {}
+    for node in nodes:
+        name = cluster.configuration_of(cluster.node(node)).device_type
+        types[name] = types.get(name, 0) + workers[node]
+    main = max(types, key=lambda each: types[each])
+    beside = tuple((each, count) for each, count in types.items() if each != main)
+    return Held(main, tuple(workers[node] for node in nodes), batch, servers, beside)

@@ -1,7 +1,7 @@
 """Outlooks of live jobs, learnt from the reports of jobs of the same application.
 
 A job without an application learns from itself alone. Work left is counted in predicted seconds on one
-device of the first type:
+device of one type, the first by name:
 
     left = sum over the progress left of (s of a step there) / (work of a step), on one device    [s]
     rate = that over the same sum for k devices, packed on as few nodes as possible               [s/s]
@@ -13,23 +13,27 @@ level beyond, unless the shape of its model foretells them.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, hypot, log
+from math import exp, hypot, inf, log
 from typing import Any, TypeVar
 
 import numpy as np
 
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
+from muster.perf.learnt.alike import AlikeLeft, Scatter
 from muster.perf.learnt.batches import Array, BatchRange, MeasuredBatches, Split, gain
 from muster.perf.learnt.changes import ChangeCosts, ChangeKind
 from muster.perf.learnt.costs import Costs
+from muster.perf.learnt.grid import BatchGrid, grid_of
 from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed, octave_left
 from muster.perf.learnt.priors import prior_from
 from muster.perf.learnt.ratios import SPREAD, slower
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.tables import ByType
+from muster.perf.learnt.told import Told
 from muster.perf.learnt.way import Way, stretch
+from muster.perf.mixture import mixed_rate
 from muster.perf.speed.foresight import Foresight
 
 T = TypeVar("T")
@@ -43,6 +47,9 @@ CHOICES = 20
 step's time is known."""
 KEPT = 4096
 """Most answers cached."""
+UNKNOWN_BATCH = 1 << 14
+"""Samples of a step where nobody says how many: the same on any number of devices, since such a job
+counts its work in steps; large, so that every number of devices has about equal parts of it."""
 WEIGHT = 0.5
 """Weight of a job's newest report in the mean of those from one placement."""
 
@@ -84,15 +91,19 @@ class _Kind:
     """What the shape of its model foretells, by device type."""
     at_once: int = 0
     """Most samples that a device computes at once; 0: all of its share."""
+    heard: int = 0
+    """Counts what it was told."""
+    mixing: Way = field(default_factory=Way)
+    """Speed on several device types together over what was predicted; it has one stretch."""
 
     @property
     def way(self) -> Way:
         return self.noise if self.noise else self.worth
 
     def split(self, batch: int | None, devices: int) -> Split:
-        """Split a batch: without known limits in as few passes as it can, an unknown one evenly."""
+        """Split a batch: without known limits in as few passes as it can."""
         if batch is None:
-            return Split(devices, 1, 0)
+            return Split(devices, max(1, UNKNOWN_BATCH // devices), 0)
         if self.range is not None:
             return self.range.split(batch, devices)
         local = -(-batch // devices)
@@ -120,29 +131,38 @@ class Learner:
         self._kinds: dict[str, _Kind] = {}
         self._all = Lengths()
         """All ended jobs, in s on one device."""
+        self._scatter = Scatter()
         self._own: dict[int, tuple[Held, float]] = {}
         """Where each live job reported from last, and its mean step there."""
         self._changes = ChangeCosts()
         self._memo: dict[tuple[object, ...], tuple[object, Any]] = {}
         """Answers with the state they were computed from: valid while it is the same."""
+        self._told: dict[int, Told] = {}
+        """The last outlook of each job."""
+        self._heard = self._ended = 0
+        """Count reports of all jobs, and ends."""
 
     def follow(self, node_devices: Mapping[str, int]) -> None:
         """Predict for other nodes from now on: devices on a node by type."""
         if self._node_devices != node_devices:
             self._node_devices = dict(node_devices)
-            self._memo.clear()
+            self._forget_answers()
 
     def watch(self, job: Job, held: Held, report: StepReport, done: float) -> None:
         """Take in a report of a job that has done this much work."""
         kind = self._kind(job)
+        kind.heard, self._heard = kind.heard + 1, self._heard + 1
         kind.reached = max(kind.reached, done)
         split = kind.split(held.batch or job.batch, held.workers)
         kind.batches.add(held, split.batch, report.step / report.slowed)
-        if held.device_type not in kind.steps:
-            kind.steps[held.device_type] = self._unseen(kind, held.device_type)
-        steps = kind.steps[held.device_type]
-        # Elsewhere it would have other neighbours: the curve is of a job alone, only `here` is not.
-        steps.add(PlacedSplit(held.shape, split), report.step / report.slowed, report.sync)
+        if held.beside:
+            self._learn_mixing(job, kind, held, report)
+        else:
+            if held.device_type not in kind.steps:
+                kind.steps[held.device_type] = self._unseen(kind, held.device_type)
+            steps = kind.steps[held.device_type]
+            # Elsewhere it would have other neighbours: the curve is of a job alone, only `here` is not.
+            steps.add(PlacedSplit(held.shape, split), report.step / report.slowed, report.sync)
         if kind.range is not None and report.noise is not None and report.noise > 0:
             kind.noise.add(done, report.noise)
         elif report.gain > 0:
@@ -153,16 +173,25 @@ class Learner:
         else:
             self._own[job.number] = held, report.step
 
+    def _learn_mixing(self, job: Job, kind: _Kind, held: Held, report: StepReport) -> None:
+        """Take in a step on devices of several types: curves are of one type each."""
+        at = stretch(kind.reached)
+        speed = self._speed(job, kind, at, at)
+        measured = self._measured(job, kind, held, speed, report.step / report.slowed)
+        predicted = mixed_rate(speed, held.by_type)
+        if measured > 0.0 and predicted > 0.0:
+            kind.mixing.add(0.0, measured / predicted)
+
     def foresee(self, job: Job, told: Mapping[str, Foresight], at_once: int = 0) -> None:
         """Take in what the shape of a job's model foretells by device type; its steps correct that.
 
         `at_once`: most samples that it computes at once on a device; 0: all of its share."""
         kind = self._kind(job)
-        if told:
-            kind.foreseen = told
+        if told and told is not kind.foreseen:
+            kind.foreseen, kind.heard = told, kind.heard + 1
         if kind.at_once != at_once:
             kind.at_once = at_once
-            self._memo.clear()
+            self._forget_answers()
 
     def has_seen(self, job: Job, held: Held) -> bool:
         """Whether a job has reported from where it is."""
@@ -177,31 +206,60 @@ class Learner:
         """Take in the length of a job that has ended."""
         kind = self._kind(job)
         self.forget(job)
+        self._ended += 1
         if kind.steps:
             self._all.add(self._cost(job, kind, self._types(job)[0]).alone(0.0, work))
+        before = tuple(kind.lengths.sorted)
         kind.lengths.add(work)
+        self._scatter.add(before, kind.lengths.sorted)
         if job.application is None:
             del self._kinds[kind.name]
 
     def forget(self, job: Job) -> None:
         """Drop a job that did not reach its end: its length says nothing."""
         self._own.pop(job.number, None)
+        self._told.pop(job.number, None)
         self._changes.forget(job.number)
 
     def outlook(self, job: Job, held: Held | None, done: float, ahead: Left | None = None) -> Outlook:
         """Return the outlook of a live job; `ahead`: work left by what only this job shows."""
-        kind, first = self._kind(job), self._types(job)[0]
+        kind = self._kind(job)
         # Not only by reports: a job believed longer than its like, having done a little more than they
         # have shown, would be stopped for them, and each of them in turn.
         kind.reached = max(kind.reached, done)
-        costs = self._cost(job, kind, first)
-        end, left = self._left(job, kind, costs, done, ahead)
-        speed = self._speed(job, kind, stretch(done), stretch(end))
-        spread = hypot(left.spread, self._spread(job, kind, first))
-        resize, start = (self._changes.cost(job.number, kind.name, each) for each in ChangeKind)
-        here, steady = self._here(job, kind, held, speed), self._steadied(job, kind, held, speed, end)
-        untried = tuple(each for each in self._types(job) if each not in kind.steps)
-        return Outlook(left.middle, steady, spread, here, resize, start, untried=untried)
+        heard, told = self._heard_by(kind), self._told.get(job.number)
+        if told is None or not told.holds_for(job, held, heard):
+            told = self._told[job.number] = self._tell(job, kind, held, heard)
+        changes = self._changes.all(job.number, kind.name)
+        given = done, ahead, kind.reached, self._ended, changes
+        if (known := told.follows_from(given)) is not None:
+            return known
+        end, left = self._left(job, kind, told.costs, done, ahead)
+        stretches = stretch(done), stretch(end)
+        if told.steady is None or stretches != told.stretches:
+            speed = self._speed(job, kind, *stretches)
+            told.here, told.stretches = self._here(job, kind, held, speed), stretches
+            told.steady = self._steadied(job, kind, held, speed, end)
+        known = Outlook(
+            left.middle,
+            told.steady,
+            hypot(left.spread, told.spread),
+            told.here,
+            *changes,
+            untried=told.untried,
+            mixing=told.mixing,
+        )
+        told.given, told.outlook = given, known
+        return known
+
+    def _tell(self, job: Job, kind: _Kind, held: Held | None, heard: tuple[int, int]) -> Told:
+        """Return what holds of a job until something is heard."""
+        types = self._types(job)
+        costs = self._cost(job, kind, types[0])
+        spread = min(self._spread(job, kind, each) for each in types)
+        untried = tuple(each for each in types if each not in kind.steps)
+        mixing = kind.mixing.values()[0] if kind.mixing else 1.0
+        return Told(job, held, heard, costs, spread, untried, mixing)
 
     def _steadied(self, job: Job, kind: _Kind, held: Held | None, speed: ByType, done: float) -> ByType:
         """Keep the batch that a job has if another gains little."""
@@ -227,7 +285,7 @@ class Learner:
             return end, Left(costs.alone(done, end), 0.0)
         work = ahead
         if len(kind.lengths) >= (1 if job.duration is None else ENOUGH):
-            alike = kind.lengths.left(done)
+            alike = self._alike(kind).left(done)
             work = alike if ahead is None else agreed(ahead, alike)
         if work is not None:
             end = done + work.middle
@@ -239,11 +297,18 @@ class Learner:
             return end, Left(declared - passed, DECLARED)
         return end, self._all.coarse(passed, reached, FIRST, octave_left(end))
 
+    def _alike(self, kind: _Kind) -> AlikeLeft:
+        """Return what is left of the application's jobs by what they have done."""
+        usual, lengths = self._scatter.usual, kind.lengths
+        state = usual, lengths.count
+        return self._kept(("alike", kind.name), state, lambda: AlikeLeft.of(lengths.sorted, usual))
+
     def _declared(self, job: Job, kind: _Kind, at: int) -> float:
         """Return the s on one device that the user's duration, with the gang, comes to; 0: none."""
         if job.duration is None:
             return 0.0
-        first, gang = self._types(job)[0], max(1, job.workers.gang)
+        asked = (each for each in job.device_types if each in self._node_devices)
+        first, gang = next(asked, next(iter(self._node_devices))), max(1, job.workers.gang)
         return job.duration * self._speed(job, kind, at, at).rate(first, gang)
 
     def _here(self, job: Job, kind: _Kind, held: Held | None, speed: ByType) -> float | None:
@@ -251,23 +316,59 @@ class Learner:
         own = self._own.get(job.number)
         if held is None or own is None or own[0] != held:
             return None
-        devices = held.workers
+        return self._measured(job, kind, held, speed, own[1])
+
+    def _measured(self, job: Job, kind: _Kind, held: Held, speed: ByType, step: float) -> float:
+        """Return the work per s that steps of this length come to, compared with those predicted on as
+        many devices; of several types, with those on one of its first type."""
+        devices = 1 if held.beside else held.workers
         batch = held.batch or job.batch
-        key = ("step", kind.name, held.device_type, devices, batch)
-        predicted, _ = self._kept(
-            key,
-            self._version(kind, held.device_type),
-            lambda: self._seconds(kind, held.device_type, (batch,), (devices,)),
+        asked = ("step", held.device_type, devices, batch)
+        predicted = self._lately(
+            kind, asked, lambda: self._step_now(kind, held.device_type, batch, devices)
         )
-        return speed.rate(held.device_type, devices) * float(predicted[0, 0]) / own[1]
+        return speed.rate(held.device_type, devices) * predicted / step
+
+    def _step_now(self, kind: _Kind, device_type: str, batch: int | None, devices: int) -> float:
+        """Return the s predicted of a step."""
+        seconds, _ = self._kept(
+            ("step", kind.name, device_type, devices, batch),
+            self._version(kind, device_type),
+            lambda: self._seconds(kind, device_type, (batch,), (devices,)),
+        )
+        return float(seconds[0, 0])
 
     def _speed(self, job: Job, kind: _Kind, begin: int, end: int) -> ByType:
-        """Return the speed-up over one device of the first type between two stretches."""
+        """Return the speed-up over one device of the first type by name between two stretches."""
+        asked = ("speed", job.batch, job.workers.most, job.device_types, begin, end)
+        return self._lately(kind, asked, lambda: self._speed_now(job, kind, begin, end))
+
+    def _speed_now(self, job: Job, kind: _Kind, begin: int, end: int) -> ByType:
         every = {each: self._cost(job, kind, each) for each in self._types(job)}
         key = ("speed", kind.name, job.batch, job.workers.most, job.device_types, begin, end)
-        return self._kept(key, tuple(every.values()), lambda: _compared(every, begin, end))
+        found = self._kept(key, tuple(every.values()), lambda: _compared(every, begin, end))
+        return self._fitting(job, kind, found)
+
+    def _fitting(self, job: Job, kind: _Kind, speed: ByType) -> ByType:
+        """Leave out numbers of devices whose memory does not hold their parts of a fixed batch, unless
+        that would leave nothing: what is foretold of memory may be wrong."""
+        told = {name: each.most for name, each in kind.foreseen.items() if each.most < inf}
+        if not told or job.batch is None or len(self._batches(job, kind)) > 1:
+            return speed
+        for name, steps in kind.steps.items():  # what has run fits
+            told[name] = max((told.get(name, inf), *(at.split.at_once for at in steps.places())))
+        parts = [kind.split(job.batch, k).at_once for k in range(1, job.workers.most + 1)]
+        held = ByType(
+            tuple((name, table.only(parts, told.get(name, inf))) for name, table in speed.tables)
+        )
+        gangs = range(job.workers.gang, job.workers.most + 1)
+        return held if any(held.rate(name, k) for name, _ in held.tables for k in gangs) else speed
 
     def _cost(self, job: Job, kind: _Kind, device_type: str) -> Costs:
+        asked = ("cost", job.batch, job.workers.most, device_type)
+        return self._lately(kind, asked, lambda: self._cost_now(job, kind, device_type))
+
+    def _cost_now(self, job: Job, kind: _Kind, device_type: str) -> Costs:
         steps = self._steps(kind, device_type)
         known = max(GROWTH * steps.widest, self._node_devices[device_type])
         most = job.workers.most
@@ -289,7 +390,7 @@ class Learner:
             key, version, lambda: self._seconds(kind, device_type, batches, devices)
         )
         # Before the first report: work is counted in steps of the smallest batch.
-        values = np.array(kind.way.values() if kind.way else [1 / (batches[0] or 1)])
+        values = np.array(kind.way.values() if kind.way else [1 / (batches[0] or UNKNOWN_BATCH)])
         if kind.range is None or not kind.noise:
             return np.asarray((used / seconds)[:, :, None] * values, dtype=np.float64)
         gains = gain(values, kind.range.smallest, used[:, :, None])
@@ -310,22 +411,28 @@ class Learner:
         Infinite where a batch is too small for the devices; the largest batch always counts.
         """
         node = self._node_devices.get(device_type, max(devices))
-        splits = [[kind.split(batch, k) for k in devices] for batch in batches]
-        places = [PlacedSplit(packed(each.devices, node), each) for row in splits for each in row]
+        grid = self._grid(kind, batches, devices, node)
         steps = self._steps(kind, device_type)
-        seconds = steps.seconds(places, splits[-1][0].at_once).reshape(len(batches), len(devices))
+        seconds = steps.seconds(grid.places, grid.whole).reshape(len(batches), len(devices))
         seconds *= self._slower(kind, device_type)
         _hope(seconds, devices, steps.widest, max(GROWTH * steps.widest, node))
         if kind.range is not None and kind.range.live:
             kind.batches.correct(seconds, device_type, [batch or 0 for batch in batches], devices)
         if kind.range is not None and len(batches) > 1:
-            small = np.array([[each.at_once < kind.range.least_each for each in row] for row in splits])
-            small[-1] = False
-            seconds[small] = np.inf
-        return seconds, np.array([[each.batch for each in row] for row in splits], dtype=np.float64)
+            seconds[grid.at_once < kind.range.least_each] = np.inf
+        return seconds, grid.used
+
+    def _grid(self, kind: _Kind, batches: Batches, devices: Sequence[int], node: int) -> BatchGrid:
+        """Return where these steps are asked for, worked out once."""
+        key = ("grid", kind.name, batches, devices, node)
+        return self._kept(key, None, lambda: grid_of(kind.split, batches, devices, node))
 
     def _spread(self, job: Job, kind: _Kind, device_type: str) -> float:
         """Return the spread of a step on as many devices as were seen."""
+        asked = ("spread", job.batch, job.workers.most, device_type)
+        return self._lately(kind, asked, lambda: self._spread_now(job, kind, device_type))
+
+    def _spread_now(self, job: Job, kind: _Kind, device_type: str) -> float:
         steps, batch = self._steps(kind, device_type), self._batches(job, kind)[-1]
         devices = max(1, min(steps.widest, job.workers.most))
         place = PlacedSplit(
@@ -353,7 +460,11 @@ class Learner:
         self._ranges[application] = limits
         if application in self._kinds:
             self._kinds[application].range = limits
-            self._memo.clear()
+            self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        self._memo.clear()
+        self._told.clear()
 
     def _kind(self, job: Job) -> _Kind:
         name = job.application if job.application is not None else f"job {job.number}"
@@ -362,8 +473,10 @@ class Learner:
         return self._kinds[name]
 
     def _types(self, job: Job) -> tuple[str, ...]:
-        allowed = tuple(each for each in job.device_types if each in self._node_devices)
-        return allowed or tuple(self._node_devices)
+        """Return the types it may use, by name: fits begin from earlier ones, so even the order of
+        questions leaves a trace."""
+        allowed = (each for each in job.device_types if each in self._node_devices)
+        return tuple(sorted(allowed)) or tuple(sorted(self._node_devices))
 
     def _steps(self, kind: _Kind, device_type: str) -> StepTimes:
         """Return the reports of the type; without any, those of the best known type."""
@@ -376,8 +489,8 @@ class Learner:
         if device_type in (kind.steps or kind.foreseen):
             return device_type
         if kind.steps:
-            return max(kind.steps, key=lambda each: kind.steps[each].widest)
-        return next(iter(kind.foreseen or self._node_devices), device_type)
+            return max(kind.steps, key=lambda each: (kind.steps[each].widest, each))
+        return min(kind.foreseen or self._node_devices, default=device_type)
 
     def _slower(self, kind: _Kind, device_type: str) -> float:
         """Return s of a step on the type per s on the one whose reports tell of it."""
@@ -385,7 +498,7 @@ class Learner:
         if base == device_type:
             return 1.0
         both = (each.steps for each in self._kinds.values() if {base, device_type} <= each.steps.keys())
-        return slower(device_type, base, (_alone(at[device_type], at[base]) for at in both))
+        return slower(device_type, base, (_ratio(at[device_type], at[base]) for at in both))
 
     def _unseen(self, kind: _Kind, device_type: str) -> StepTimes:
         """Return what is believed of an application's steps on a type before any was reported."""
@@ -393,6 +506,14 @@ class Learner:
         found = [unknowns for steps in known if (unknowns := steps.unknowns()) is not None]
         prior = self._kept(("prior", device_type), len(found), lambda: prior_from(found))
         return StepTimes(replace(prior, foresight=kind.foreseen.get(device_type)))
+
+    def _lately(self, kind: _Kind, asked: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Return the last answer while nothing was heard that could change it: of this application,
+        and of any other as long as they tell of types on which this one was not measured."""
+        return self._kept(("lately", kind.name, *asked), self._heard_by(kind), make)
+
+    def _heard_by(self, kind: _Kind) -> tuple[int, int]:
+        return kind.heard, self._heard if len(kind.steps) < len(self._node_devices) else -1
 
     def _kept(self, key: tuple[object, ...], state: object, make: Callable[[], T]) -> T:
         known = self._memo.get(key)
@@ -416,10 +537,11 @@ def _compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:
     )
 
 
-def _alone(here: StepTimes, there: StepTimes) -> float:
-    """Return s of a step of one sample on one device here per s there."""
-    place = [PlacedSplit((1,), Split(1, 1, 0))]
-    return float(here.seconds(place, 1)[0] / there.seconds(place, 1)[0])
+def _ratio(here: StepTimes, there: StepTimes) -> float:
+    """Return s of a step here per s there, where either was measured."""
+    places = [*here.places(), *there.places()]
+    logs = np.log(here.seconds(places, 1)) - np.log(there.seconds(places, 1))
+    return exp(float(logs.mean()))
 
 
 def _hope(seconds: Array, devices: Sequence[int], widest: int, upto: int) -> None:

@@ -61,16 +61,24 @@ class Lengths:
     def __init__(self) -> None:
         self._order: list[float] = []
         self._sorted: list[float] = []
+        self.count = 0
+        """Of all that were added, those no longer kept too."""
 
     def __len__(self) -> int:
         return len(self._order)
 
     def add(self, work: float) -> None:
         """Add the length of a job that has ended."""
+        self.count += 1
         self._order.append(work)
         insort(self._sorted, work)
         if len(self._order) > KEPT:
             del self._sorted[bisect_right(self._sorted, self._order.pop(0)) - 1]
+
+    @property
+    def sorted(self) -> Sequence[float]:
+        """All that are kept, the shortest first."""
+        return self._sorted
 
     def coarse(self, done: float, exceeds: float, first: float, octave: float) -> Left:
         """Return what is left of an unrelated job, by octaves of what it and its like have done.

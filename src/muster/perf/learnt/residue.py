@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from muster.perf.learnt.batches import Array
-from muster.perf.speed.step_form import StepSetting
 
 TAU = 0.06
 """Standard deviation of the logarithm: the form's errors on measured jobs (see perf_t4)."""
@@ -35,16 +34,14 @@ class Residue:
     """(n,): of each setting's kernel."""
 
     @staticmethod
-    def of(settings: Sequence[StepSetting], off: Array, counts: Sequence[int]) -> "Residue":
-        """Return the residue from each setting's error of the form, and its number of reports."""
-        where = np.array([setting.coordinates for setting in settings])
+    def of(where: Array, off: Array, counts: Sequence[int]) -> "Residue":
+        """Return the residue from each setting's coordinates, error of the form, and reports."""
         noise = NOISE**2 / np.array(counts, dtype=np.float64)
         weights = np.linalg.solve(_kernel(where, where) + np.diag(noise), off)
         return Residue(where, np.asarray(weights, dtype=np.float64))
 
-    def at(self, settings: Sequence[StepSetting]) -> Array:
-        """Return the expected residue of the logarithm of a step at each setting."""
-        where = np.array([setting.coordinates for setting in settings])
+    def at(self, where: Array) -> Array:
+        """Return the expected residue of the logarithm of a step at each of these coordinates."""
         return np.asarray(_kernel(where, self.where) @ self.weights, dtype=np.float64)
 
 

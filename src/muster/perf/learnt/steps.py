@@ -19,7 +19,7 @@ from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Array, Split
 from muster.perf.learnt.residue import Residue
 from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, Prior, fit_placed
-from muster.perf.speed.step_form import Arrays, Reference, StepSetting, Times, times
+from muster.perf.speed.step_form import Arrays, Reference, StepSetting, log_times
 
 FEW = 8
 """Each new setting up to this number is worth a refit: the form needs as many."""
@@ -54,6 +54,32 @@ class PlacedSplit:
         return StepSetting(tuple(sorted(self.shape, reverse=True)), self.split.at_once)
 
 
+class Places:
+    """Where steps are asked for, with what the form needs of each: many are asked for again."""
+
+    def __init__(self, settings: Sequence[StepSetting], further: Sequence[int] = ()) -> None:
+        """`further`: passes of each step before the last; empty: none."""
+        self.arrays = Arrays.of(settings)
+        self.coordinates = np.array([setting.coordinates for setting in settings])
+        self.further = np.array(further or [0] * len(settings))
+        self._batches = [("batch", setting.batch) for setting in settings]
+        self._shapes = [("placement", setting.shape) for setting in settings]
+
+    @staticmethod
+    def of(places: Sequence[PlacedSplit]) -> "Places":
+        """Return the places of split batches."""
+        return Places([each.setting for each in places], [each.split.further for each in places])
+
+    def logs(self, fit: FittedSpeed) -> tuple[Array, Array]:
+        """Return the most probable logarithms of step and computing, without intervals."""
+        columns, found = fit.columns, fit.found.tolist()
+        batch, placement = columns.spread.batch, columns.spread.placement
+        at = columns.factors.get
+        computing = [0.0 if (i := at(key)) is None else batch * found[i] for key in self._batches]
+        sync = [0.0 if (i := at(key)) is None else placement * found[i] for key in self._shapes]
+        return log_times(fit.unknowns, self.arrays, fit.unit, np.array(computing), np.array(sync))
+
+
 class StepTimes:
     """Reports, and the form fitted to them."""
 
@@ -61,6 +87,8 @@ class StepTimes:
         """`prior`: the belief before the first report."""
         self._prior = prior
         self._reports: dict[StepSetting, list[PlacedSample]] = {}
+        self._means: dict[StepSetting, PlacedSample] = {}
+        """Of the reports of each setting."""
         self._fitted_to: dict[StepSetting, float] = {}
         """Logarithm of the s of each setting at the last fit."""
         self._fit: FittedSpeed | None = None
@@ -87,17 +115,23 @@ class StepTimes:
             self._stale = self._stale or self._surprised(sample)
             self._make_room()
             self._reports[setting] = [sample]
+            self._means[setting] = _mean([sample])
             self._moved_on = True
             return
-        off = abs(log(sample.seconds) - log(_mean(known).seconds))
+        off = abs(log(sample.seconds) - log(self._means[setting].seconds))
         kept = known[-DOUBTED:] if off > SURPRISE else known
         self._reports.pop(setting)
         self._reports[setting] = mended = [*kept, sample][-AVERAGED:]
-        mean = log(_mean(mended).seconds)
+        self._means[setting] = _mean(mended)
+        mean = log(self._means[setting].seconds)
         self._stale = self._stale or _apart(mean, self._fitted_to.get(setting)) > SURPRISE
         surer = len(mended) > len(known) and len(mended).bit_count() == 1
         moved = _apart(mean, self._known.get(setting)) > MOVED
         self._moved_on = self._moved_on or surer or moved
+
+    def places(self) -> list[PlacedSplit]:
+        """Return where it was measured, each as a single pass."""
+        return [PlacedSplit(each.shape, Split(each.devices, each.batch, 0)) for each in self._reports]
 
     def known(self) -> tuple[int, int, Prior]:
         """Return a version that changes with the fit, the widest report and the prior."""
@@ -108,20 +142,21 @@ class StepTimes:
         """Take in what has changed: the form if it is wrong, else only what it leaves."""
         if not (self._stale or self._moved_on):
             return
-        means = {setting: _mean(reports) for setting, reports in self._reports.items()}
+        means = {setting: self._means[setting] for setting in self._reports}
         if self._stale:
             fit = fit_placed(list(means.values()), self._prior)
             self._fit = None if isinstance(fit, Unknown) else fit
             self._fitted_to = {setting: log(mean.seconds) for setting, mean in means.items()}
         self._known = {setting: log(mean.seconds) for setting, mean in means.items()}
         if self._fit is not None:
-            off = np.array(list(self._known.values())) - _fitted(self._fit, list(means)).step
+            places = Places(list(means))
+            off = np.array(list(self._known.values())) - places.logs(self._fit)[0]
             counts = [len(reports) for reports in self._reports.values()]
-            self._rest = Residue.of(list(means), off, counts)
+            self._rest = Residue.of(places.coordinates, off, counts)
         self._stale = self._moved_on = False
         self._version += 1
 
-    def seconds(self, places: Sequence[PlacedSplit], prior_batch: int) -> Array:
+    def seconds(self, places: Sequence[PlacedSplit] | Places, prior_batch: int) -> Array:
         """Return s of a step at each place, before any report as foretold from the model, else in
         units of a step of `prior_batch` samples on one device.
 
@@ -129,18 +164,17 @@ class StepTimes:
         devices is then no dip among predictions, at which policies that add one at a time would stop.
         """
         self._refresh()
-        settings = [place.setting for place in places]
-        even = np.zeros(len(settings))
+        asked = places if isinstance(places, Places) else Places.of(places)
+        rest = np.zeros(len(asked.further))
         if self._fit is None:
             seen = self._prior.foresight
             unit = Reference(seen.seconds(prior_batch) if seen else 1.0, prior_batch)
             middles = self._prior.at(prior_batch).middles
-            at, rest = times(middles, Arrays.of(settings), unit, even, even), even
+            step, compute = log_times(middles, asked.arrays, unit, rest, rest)
         else:
-            at = _fitted(self._fit, settings)
-            rest = even if self._rest is None else self._rest.at(settings)
-        further = np.array([place.split.further for place in places])
-        passes = np.exp(at.step) + further * np.exp(at.compute)
+            step, compute = asked.logs(self._fit)
+            rest = rest if self._rest is None else self._rest.at(asked.coordinates)
+        passes = np.exp(step) + asked.further * np.exp(compute)
         return np.asarray(passes * np.exp(rest), dtype=np.float64)
 
     def unknowns(self) -> Array | None:
@@ -159,8 +193,8 @@ class StepTimes:
     def _surprised(self, sample: PlacedSample) -> bool:
         if len(self._reports) < FEW or self._fit is None:
             return True
-        at = _fitted(self._fit, [sample.setting])
-        return abs(log(sample.seconds) - float(at.step[0])) > SURPRISE
+        step, _ = Places([sample.setting]).logs(self._fit)
+        return abs(log(sample.seconds) - float(step[0])) > SURPRISE
 
     def _make_room(self) -> None:
         """Drop the older of the two closest settings: it tells least."""
@@ -170,7 +204,8 @@ class StepTimes:
         where = np.array([setting.coordinates for setting in known])
         apart = np.linalg.norm(where[:, None] - where[None, :], axis=2)
         apart[np.tril_indices(len(known))] = np.inf
-        del self._reports[known[int(apart.argmin()) // len(known)]]
+        gone = known[int(apart.argmin()) // len(known)]
+        del self._reports[gone], self._means[gone]
 
 
 UNSEEN = log(2.0)
@@ -199,17 +234,3 @@ def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
         return PlacedSample(reports[0].setting, seconds)
     computing = exp(sum(log(each.computing) for each in reports) / len(reports))
     return PlacedSample(reports[0].setting, seconds, max(seconds - computing, 0.0))
-
-
-def _fitted(fit: FittedSpeed, settings: Sequence[StepSetting]) -> Times:
-    """Return the most probable times without intervals, which would double the cost."""
-    columns = fit.columns
-    factors = np.zeros((2, len(settings)))
-    for i, setting in enumerate(settings):
-        batch = columns.factors.get(("batch", setting.batch))
-        if batch is not None:
-            factors[0, i] = columns.spread.batch * fit.found[batch]
-        placement = columns.factors.get(("placement", setting.shape))
-        if placement is not None:
-            factors[1, i] = columns.spread.placement * fit.found[placement]
-    return times(fit.unknowns, Arrays.of(settings), fit.unit, factors[0], factors[1])

@@ -18,6 +18,10 @@ class ByType:
                 return table.rate(device_type, workers)
         return 0.0
 
+    def table(self, device_type: str) -> Table | None:
+        """Return the speeds on a type; None: it is not among them."""
+        return next((table for name, table in self.tables if name == device_type), None)
+
     def with_batch(self, device_type: str, workers: int, batch: int) -> "ByType":
         """Return the same with another batch on this many devices of a type."""
         return ByType(

@@ -9,6 +9,7 @@ from math import exp, log, log1p
 
 STRETCH = 1.125
 """Ratio of the ends of a stretch: a job's second half is six of them."""
+_LOG = log(STRETCH)
 
 
 class Way:
@@ -45,7 +46,7 @@ class Way:
 
 def stretch(done: float) -> int:
     """Return the stretch of a job that has done this much work."""
-    return int(log1p(max(done, 0.0)) / log(STRETCH))
+    return int(log1p(max(done, 0.0)) / _LOG)
 
 
 def start(at: int) -> float:

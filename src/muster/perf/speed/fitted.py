@@ -15,8 +15,8 @@ Fit: the most probable unknowns (maximum a posteriori, Gauss-Newton); intervals 
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from math import isfinite, sqrt
 
 import numpy as np
@@ -91,7 +91,8 @@ class Spread:
         return np.array([self.batch, self.placement])
 
     def scaled(self, factor: float) -> "Spread":
-        return Spread(*(factor * each for each in astuple(self)))
+        every = (self.step, self.computing, self.placement, self.batch)
+        return Spread(*(factor * each for each in every))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _keys(setting: StepSetting) -> tuple[_Key, _Key]:
     return ("batch", setting.batch), ("placement", setting.shape)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Columns:
     """The column of each unknown: the form's first, then every factor.
 
@@ -151,26 +152,45 @@ class _Columns:
     def count(self) -> int:
         return len(self.prior.beliefs) + len(self.factors)
 
+    # Once for a fit, which evaluates the form dozens of times.
+
+    @cached_property
+    def _middles(self) -> Array:
+        return self.prior.middles
+
+    @cached_property
+    def _deviations(self) -> Array:
+        return self.prior.deviations
+
+    @cached_property
+    def _factors(self) -> Array:
+        return self.spread.factors
+
     def at(self, settings: Sequence[StepSetting]) -> NDArray[np.intp]:
         """Return the columns of the two factors of each setting, shape (settings, 2)."""
         return np.array([[self.factors[key] for key in _keys(setting)] for setting in settings])
 
     def times(self, x: Array, arrays: Arrays, at: NDArray[np.intp], unit: Reference) -> Times:
         """Return the form's times, scaled by the factors at these columns."""
-        batch, placement = (x[at] * self.spread.factors).T
-        unknowns = self.prior.middles + self.prior.deviations * x[: len(self.prior.beliefs)]
+        batch, placement = (x[at] * self._factors).T
+        unknowns = self._middles + self._deviations * x[: len(self.prior.beliefs)]
         return times(unknowns, arrays, unit, batch, placement)
 
     def jacobian(self, found: Times, at: NDArray[np.intp]) -> Array:
         """Return the derivatives of (log step, log computing), shape (settings, 2, unknowns)."""
-        by, known = np.zeros((len(at), 2, self.count)), len(self.prior.beliefs)
-        by[:, 0, :known] = found.step_by * self.prior.deviations
-        by[:, 1, :known] = found.compute_by * self.prior.deviations
-        rows = np.arange(len(at))[:, None]
-        sensitive = np.stack([found.by_compute, found.by_sync], axis=1)
-        by[rows, 0, at] = sensitive * self.spread.factors
-        by[rows, 1, at[:, :1]] = self.spread.batch
+        by = np.zeros((len(at), 2, self.count))
+        self.enter(by, found, at)
         return by
+
+    def enter(self, by: Array, found: Times, at: NDArray[np.intp]) -> None:
+        """Write the same into zeros of that shape."""
+        known = len(self.prior.beliefs)
+        by[:, 0, :known] = found.step_by * self._deviations
+        by[:, 1, :known] = found.compute_by * self._deviations
+        rows = np.arange(len(at))
+        by[rows, 0, at[:, 0]] = found.by_compute * self.spread.batch
+        by[rows, 0, at[:, 1]] = found.by_sync * self.spread.placement
+        by[rows, 1, at[:, 0]] = self.spread.batch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,11 +275,13 @@ def _fit_all(kept: tuple[PlacedSample, ...], prior: Prior) -> FittedSpeed:
     smallest = min(kept, key=lambda s: (s.setting.devices, s.setting.batch))
     unit = Reference(smallest.computing, smallest.setting.batch)
     prior = prior.at(unit.batch, unit.seconds)
-    fit = _most_probable(kept, unit, _columns(kept, prior, 1.0), None, ROUGHLY)
+    usual = _Columns.of(prior, prior.spread, [sample.setting for sample in kept])
+    seen = _Measured.of(kept, usual)
+    fit = _most_probable(seen, unit, usual, None, ROUGHLY)
     for i in range(ROUNDS):
-        scale = _scale(fit, prior)
+        spread = prior.spread.scaled(_scale(fit, prior))
         close = CLOSE if i == ROUNDS - 1 else ROUGHLY
-        fit = _most_probable(kept, unit, _columns(kept, prior, scale), fit.x, close)
+        fit = _most_probable(seen, unit, replace(usual, spread=spread), fit.x, close)
     covariance = np.asarray(np.linalg.inv(fit.jacobian.T @ fit.jacobian), dtype=np.float64)
     return FittedSpeed(kept, unit, fit.columns, fit.x, covariance)
 
@@ -276,8 +298,35 @@ class _Fit:
     """(measurements + m, m): of the residuals, the prior's among them."""
 
 
-def _columns(samples: Sequence[PlacedSample], prior: Prior, scale: float) -> _Columns:
-    return _Columns.of(prior, prior.spread.scaled(scale), [sample.setting for sample in samples])
+@dataclass(frozen=True, slots=True, eq=False)
+class _Measured:
+    """Samples as a fit needs them, whatever the spread."""
+
+    arrays: Arrays
+    at: NDArray[np.intp]
+    """(n, 2): the columns of each sample's factors."""
+    logs: Array
+    """(n, 2): of step and computing."""
+    recent: Array
+    """(n,): the root of each sample's weight."""
+    synced: Array
+    """(n,): 1 where synchronising was measured, else 0."""
+
+    @staticmethod
+    def of(samples: Sequence[PlacedSample], columns: _Columns) -> "_Measured":
+        settings = [sample.setting for sample in samples]
+        return _Measured(
+            Arrays.of(settings),
+            columns.at(settings),
+            np.log([(sample.seconds, sample.computing) for sample in samples]),
+            np.sqrt(recency(len(samples))),
+            np.array([0.0 if sample.sync is None else 1.0 for sample in samples]),
+        )
+
+    def weights(self, spread: Spread) -> Array:
+        """Return one over the noise of (step, computing), shape (samples, 2); 0: not measured."""
+        computing = self.recent * (self.synced / spread.computing)
+        return np.stack([self.recent / spread.step, computing], axis=1)
 
 
 def _newest(samples: Sequence[PlacedSample]) -> tuple[PlacedSample, ...]:
@@ -292,37 +341,30 @@ def _newest(samples: Sequence[PlacedSample]) -> tuple[PlacedSample, ...]:
 
 
 def _most_probable(
-    samples: Sequence[PlacedSample],
-    unit: Reference,
-    columns: _Columns,
-    start: Array | None,
-    close: float,
+    seen: _Measured, unit: Reference, columns: _Columns, start: Array | None, close: float
 ) -> _Fit:
     """Solve least squares over the measurements and the prior."""
-    settings = [sample.setting for sample in samples]
-    arrays, at = Arrays.of(settings), columns.at(settings)
-    measured = np.log([(sample.seconds, sample.computing) for sample in samples])
-    weights = _weights(samples, columns.spread)
-    prior = np.eye(columns.count)
+    arrays, at, measured = seen.arrays, seen.at, seen.logs
+    weights = seen.weights(columns.spread)
+    size, count = measured.size, columns.count
+    whole = np.zeros((size + count, count))
+    whole[size:] = np.eye(count)
 
     def evaluate(x: Array) -> tuple[Array, Array]:
         found = columns.times(x, arrays, at, unit)
-        off = (np.stack([found.step, found.compute], axis=1) - measured) * weights
-        by = columns.jacobian(found, at) * weights[:, :, None]
-        return (
-            np.concatenate([off.ravel(), x]),
-            np.concatenate([by.reshape(-1, columns.count), prior]),
-        )
+        off, by = np.empty(size + count), whole.copy()
+        rows = off[:size].reshape(-1, 2)
+        rows[:, 0], rows[:, 1] = found.step, found.compute
+        rows -= measured
+        rows *= weights
+        off[size:] = x
+        inner = by[:size].reshape(-1, 2, count)
+        columns.enter(inner, found, at)
+        inner *= weights[:, :, None]
+        return off, by
 
     solved = solve(evaluate, np.zeros(columns.count) if start is None else start, STEPS, close)
     return _Fit(columns, solved.x, solved.residuals[: measured.size], solved.jacobian)
-
-
-def _weights(samples: Sequence[PlacedSample], spread: Spread) -> Array:
-    """Return one over the noise of (step, computing), shape (samples, 2); 0: not measured."""
-    recent = np.sqrt(recency(len(samples)))
-    computing = np.array([0.0 if sample.sync is None else 1 / spread.computing for sample in samples])
-    return np.stack([recent / spread.step, recent * computing], axis=1)
 
 
 def recency(count: int) -> Array:

@@ -13,7 +13,7 @@ Where measured steps take much longer, or less, than foretold, the model is not 
 """
 
 from dataclasses import dataclass
-from math import hypot, log
+from math import hypot, inf, log
 
 from muster.perf.speed.step_form import NAMES, Belief
 
@@ -42,6 +42,8 @@ class Foresight:
     """s of a ring over nodes; None: its links are unknown."""
     links: float = 0.0
     """Standard deviation of the logarithm of either."""
+    most: float = inf
+    """Samples of a step that a device's memory holds."""
 
     def seconds(self, batch: float) -> float:
         """Return the s of computing a batch on one device."""

@@ -37,7 +37,8 @@ def solve(evaluate: Evaluate, start: Array, steps: int, close: float = CLOSE) ->
     error = float(residuals @ residuals)
     normal, slope = jacobian.T @ jacobian, jacobian.T @ residuals
     for _ in range(steps):
-        damped = normal + damping * np.diag(np.diag(normal))
+        damped = normal.copy()
+        damped.flat[:: len(x) + 1] += damping * normal.diagonal()
         step = np.linalg.solve(damped, -slope)
         there, by = evaluate(x + step)
         found = float(there @ there)

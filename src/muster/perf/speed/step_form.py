@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 NAMES = ("a", "c", "kappa", "local", "net", "lambda", "rho", "phi", "omega")
 SHARPNESS = 4.0
@@ -65,11 +66,29 @@ class Arrays:
     devices: Array
     widest: Array
     batch: Array
+    # What the form needs of them: a fit evaluates it dozens of times at the same settings.
+    doublings: Array
+    """log2 K."""
+    ring: Array
+    """R(K)."""
+    hops: Array
+    """(n - 1)/3."""
+    lag: Array
+    """hops - R(K) over several nodes, else 0."""
+    inside: Flags
+    """n = 1."""
+    pair: Flags
+    """n = 2."""
 
     @staticmethod
     def of(settings: Sequence[StepSetting]) -> "Arrays":
         rows = [(len(s.shape), s.devices, max(s.shape), s.batch) for s in settings]
-        return Arrays(*np.array(rows, dtype=np.float64).T)
+        nodes, devices, widest, batch = np.array(rows, dtype=np.float64).T
+        ring, hops = 2 * (devices - 1) / devices / RING_8, (nodes - 1) / 3
+        inside = nodes == 1
+        lag = np.where(inside, 0.0, hops - ring)
+        form = np.log2(devices), ring, hops, lag, inside, nodes == 2
+        return Arrays(nodes, devices, widest, batch, *form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,55 +138,99 @@ BELIEFS = (
 
 def times(unknowns: Array, at: Arrays, unit: Reference, computing: Array, sync: Array) -> Times:
     """Return log times where g is e^computing and C is e^sync times the form's."""
-    log_compute, compute_by = _compute(unknowns, at, unit)
-    log_sync, sync_by = _sync(unknowns, at, unit)
-    log_compute, log_sync = log_compute + computing, log_sync + sync
-    compute, phi = np.exp(log_compute), _share(unknowns[7])
-    waits = np.exp(unknowns[8]) * np.log2(at.devices) * compute
+    powers = _powers(unknowns)
+    log_compute, compute_by = _compute(powers, at, unit)
+    log_sync, sync_by = _sync(powers, at, unit)
+    log_compute = log_compute + computing
+    parts = _parts(powers, at, log_compute, log_sync + sync)
+    compute, phi, waits, longer, covered, step = parts
+    hides = longer * covered
+    by_compute = ((1 - phi) * compute + waits + hides) / step
+    by_sync = longer * (1 - covered) / step
+    # Rows are unknowns: whole rows are written faster than columns.
+    step_by = np.empty_like(compute_by)
+    step_by[:3] = by_compute * compute_by[:3]
+    step_by[3:7] = by_sync * sync_by
+    step_by[7] = (hides - phi * compute) * (1 - phi) / step
+    step_by[8] = waits / step
+    return Times(np.log(step), log_compute, step_by.T, compute_by.T, by_compute, by_sync)
+
+
+def log_times(
+    unknowns: Array, at: Arrays, unit: Reference, computing: Array, sync: Array
+) -> tuple[Array, Array]:
+    """Return log T and log g as `times` does, without derivatives, which take half of its time."""
+    powers = _powers(unknowns)
+    log_compute = _log_compute(powers, at, unit)[0] + computing
+    log_sync = _log_sync(powers, at, unit)[0] + sync
+    return np.log(_parts(powers, at, log_compute, log_sync)[-1]), log_compute
+
+
+def _powers(unknowns: Array) -> list[float]:
+    """Return e to each unknown; of a share, whose logit it is, the share. All at once: a call of NumPy
+    costs as much as the arithmetic."""
+    powers: list[float] = np.exp(unknowns * _SIGNS).tolist()
+    for i in _SHARES:
+        powers[i] = 1 / (1 + powers[i])
+    return powers
+
+
+_SHARES = (NAMES.index("lambda"), NAMES.index("phi"))
+_SIGNS = np.array([-1.0 if i in _SHARES else 1.0 for i in range(len(NAMES))])
+
+
+def _parts(
+    powers: Sequence[float], at: Arrays, log_compute: Array, log_sync: Array
+) -> tuple[Array, float, Array, Array, Array, Array]:
+    """Return g, phi, the waiting for the slowest, the longer of hidden and exposed, the part of that
+    which computing covers, and T."""
+    compute, phi = np.exp(log_compute), powers[7]
+    waits = powers[8] * at.doublings * compute
     hidden = SHARPNESS * (np.log(phi) + log_compute)
     together = np.logaddexp(hidden, SHARPNESS * log_sync)
     longer = np.exp(together / SHARPNESS)
     covered = np.exp(hidden - together)
-    step = (1 - phi) * compute + waits + longer
-    by_compute = ((1 - phi) * compute + waits + longer * covered) / step
-    by_sync = longer * (1 - covered) / step
-    step_by = by_compute[:, None] * compute_by + by_sync[:, None] * sync_by
-    step_by[:, 7] = (longer * covered - phi * compute) * (1 - phi) / step
-    step_by[:, 8] = waits / step
-    return Times(np.log(step), log_compute, step_by, compute_by, by_compute, by_sync)
+    return compute, phi, waits, longer, covered, (1 - phi) * compute + waits + longer
 
 
-def _compute(unknowns: Array, at: Arrays, unit: Reference) -> tuple[Array, Array]:
-    """Return log g and its derivatives."""
-    fixed, growing = np.exp(unknowns[0]), np.exp(unknowns[1]) * at.batch / unit.batch
-    shared = np.exp(unknowns[2]) * (at.widest - 1)
-    by = np.zeros((len(at.batch), len(NAMES)))
-    by[:, 0] = fixed / (fixed + growing)
-    by[:, 1] = growing / (fixed + growing)
-    by[:, 2] = shared / (1 + shared)
-    return np.log(unit.seconds * (fixed + growing) * (1 + shared)), by
+def _log_compute(
+    powers: Sequence[float], at: Arrays, unit: Reference
+) -> tuple[Array, tuple[Array | float, ...]]:
+    """Return log g, and its terms as parts of their sums."""
+    fixed, growing = powers[0], powers[1] * at.batch / unit.batch
+    shared = powers[2] * (at.widest - 1)
+    alone, beside = fixed + growing, 1 + shared
+    return np.log(unit.seconds * alone * beside), (fixed, growing, shared, alone, beside)
 
 
-def _sync(unknowns: Array, at: Arrays, unit: Reference) -> tuple[Array, Array]:
-    """Return log C and its derivatives; a single device has nothing to synchronise, log C = -inf."""
-    ring = 2 * (at.devices - 1) / at.devices / RING_8
-    hops, latency = (at.nodes - 1) / 3, _share(unknowns[5])
-    inside, pair = at.nodes == 1, at.nodes == 2
-    spread = (1 - latency) * ring + latency * hops
-    form = np.where(
-        inside, np.exp(unknowns[3]) * ring, spread * np.where(pair, np.exp(unknowns[6]), 1.0)
-    )
-    by = np.zeros((len(ring), len(NAMES)))
-    by[:, 3] = inside
-    by[:, 4] = 1.0
-    across = ~inside
-    by[across, 5] = latency * (1 - latency) * (hops - ring)[across] / spread[across]
-    by[:, 6] = pair
-    logs = np.full(len(ring), -np.inf)
-    np.log(unit.seconds * np.exp(unknowns[4]) * form, out=logs, where=form > 0)
+def _compute(powers: Sequence[float], at: Arrays, unit: Reference) -> tuple[Array, Array]:
+    """Return log g and its derivatives by all unknowns."""
+    logs, (fixed, growing, shared, alone, beside) = _log_compute(powers, at, unit)
+    by = np.zeros((len(NAMES), len(at.batch)))
+    by[0] = fixed / alone
+    by[1] = growing / alone
+    by[2] = shared / beside
     return logs, by
 
 
-def _share(logit: float) -> float:
-    """Return the share, between 0 and 1, of a logit."""
-    return float(1 / (1 + np.exp(-logit)))
+def _log_sync(powers: Sequence[float], at: Arrays, unit: Reference) -> tuple[Array, float, Array]:
+    """Return log C, latency's share, and the ring over several nodes; a single device has nothing to
+    synchronise, log C = -inf."""
+    latency = powers[5]
+    spread = (1 - latency) * at.ring + latency * at.hops
+    paired = np.where(at.pair, powers[6], 1.0)
+    form = np.where(at.inside, powers[3] * at.ring, spread * paired)
+    logs = np.full(len(form), -np.inf)
+    np.log(unit.seconds * powers[4] * form, out=logs, where=form > 0)
+    return logs, latency, spread
+
+
+def _sync(powers: Sequence[float], at: Arrays, unit: Reference) -> tuple[Array, Array]:
+    """Return log C and its derivatives by local, net, lambda and rho."""
+    logs, latency, spread = _log_sync(powers, at, unit)
+    by = np.empty((4, len(logs)))
+    by[0] = at.inside
+    by[1] = 1.0
+    by[2] = latency * (1 - latency) * at.lag / np.where(at.inside, 1.0, spread)
+    by[3] = at.pair
+    return logs, by

@@ -1,0 +1,1 @@
+"""Planners that decide beside each other, each for its own pools, and the centre that approves."""
