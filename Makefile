@@ -8,10 +8,16 @@ S3 := .s3
 MKDOCS := $(VENV)/.mkdocs
 FRAMEWORKS := $(VENV)/.frameworks
 
+# Tests of real processes wait more than they compute: one tester more than there are cores.
+TESTERS := $(shell expr $$(nproc) + 1)
+
 # Hundreds of interpreters start here: none should compile what another has compiled before.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo play test live engines integrations slurm s3 daemon check format bench perf sim runtime matrix torch docs docs-test site clean
+# What the page is built with: Node from PyPI, packages of npm by the lock file.
+NODE := $(VENV)/.node
+
+.PHONY: demo play page web browser test live engines integrations slurm s3 daemon check format bench perf sim runtime matrix torch docs docs-test site clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -19,7 +25,7 @@ help:  ## list the targets
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev,remote,report]'
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev,otel,remote,report]'
 	touch $@
 
 demo: $(TORCH)  ## six real trainings share eight virtual devices, live in the terminal (under 4 minutes)
@@ -28,8 +34,24 @@ demo: $(TORCH)  ## six real trainings share eight virtual devices, live in the t
 play: $(STAMP)  ## place a dozen example jobs on an example cluster and show why
 	$(BIN)/muster play examples/clusters/lab.yaml examples/jobs/*.yaml
 
+page: $(NODE)  ## build the dashboard into src/muster/api/page/static (Node comes from PyPI)
+	$(BIN)/python -m tools.openapi web/openapi.json
+	cd web && PATH="$(abspath $(BIN)):$$PATH" npm run --silent types && PATH="$(abspath $(BIN)):$$PATH" npm run --silent check
+	cd web && PATH="$(abspath $(BIN)):$$PATH" npm run --silent build
+
+web: browser page  ## the tests of the dashboard in a real browser, the slow ones too
+	$(BIN)/pytest -m 'slow or not slow' tests/web
+
+browser:  ## install Chromium from Debian, for the tests of the dashboard (apt, as root)
+	command -v chromium >/dev/null || tools/install-chromium
+
+$(NODE): $(STAMP) web/package.json web/package-lock.json
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[page]'
+	cd web && PATH="$(abspath $(BIN)):$$PATH" npm ci --silent
+	touch $@
+
 test: $(TORCH)  ## every test, real training included
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n $(TESTERS) --dist worksteal
 
 live: $(TORCH)  ## the tests with real processes, the slow ones too (some 10 minutes)
 	$(BIN)/pytest -n auto --dist worksteal -m 'slow or not slow' tests/live tests/runtime
@@ -106,4 +128,4 @@ $(MKDOCS): $(STAMP)
 	touch $@
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) $(S3) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf web/node_modules src/muster/api/page/static $(VENV) $(S3) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

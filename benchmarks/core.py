@@ -1,9 +1,12 @@
-"""Time of a cycle, of one placement and of the ledger, at three sizes of cluster, on one core.
+"""Time of a cycle, of one placement and of the ledger, at three sizes of cluster, on one core; and of
+planners in processes of their own, on two.
 
 Half of the cluster is in use, by about half of the jobs. The others wait, in eight pools: one-device
 jobs, elastic jobs, node contracts, gangs over several nodes. In the mix `roomy` what waits just about
 fits; in `crowded` it asks for four times what is free, so that most jobs wait and each is told why; in
 `storm` one pool has borrowed the whole cluster and all others ask for their own back at once.
+With planners, jobs end and come from cycle to cycle in the mix `crowded`. More than two of them are
+measured in one process, one after another, and what a core for each would make of it is calculated.
 Prints tables, then one line per target.
 """
 
@@ -35,10 +38,14 @@ from muster.place.board import Board
 from muster.place.pack import pack
 from muster.place.request import Request
 from muster.policy.fifo import Fifo
+from muster.policy.registry import POLICIES
 from support.bars import bar, print_table
+from support.planned_cycles import alone, beside, calculated
+from support.planned_cycles import measure as planned_parts
 
 SIZES = ((512, 100), (4_096, 1_000), (16_384, 4_000))
 PER_NODE, PER_RACK, RACKS_PER_DOMAIN, POOLS = 8, 16, 8, 8
+MOST_PLANNERS = 16
 NEED = Need(devices=1, millicores=4_000, memory=16 * 10**9)
 
 
@@ -52,11 +59,11 @@ class Mix:
     borrowed: bool = False
     """One pool has it all, and the others want their own."""
 
-    def pool(self, random: Random, *, runs: bool) -> str:
+    def pool(self, random: Random, pools: int, *, runs: bool) -> str:
         """The pool of one more job."""
         if not self.borrowed:
-            return f"p{random.randrange(POOLS)}"
-        return "p0" if runs else f"p{random.randrange(1, POOLS)}"
+            return f"p{random.randrange(pools)}"
+        return "p0" if runs else f"p{random.randrange(1, pools)}"
 
 
 MIXES = {"roomy": Mix(0.5, 1, 1), "crowded": Mix(0.5, 1, 4), "storm": Mix(1.0, 2, 1, borrowed=True)}
@@ -103,10 +110,10 @@ def cluster_of(devices: int) -> Cluster:
     return Cluster("bench", {"a": kind}, nodes, links)
 
 
-def pools_of(devices: int) -> PoolTree:
-    """Eight equal pools that reserve half of the cluster."""
-    quota = Quota(reservation=devices // (2 * POOLS))
-    return PoolTree({f"p{i}": Pool(f"p{i}", quotas={"A100": quota}) for i in range(POOLS)})
+def pools_of(devices: int, pools: int = POOLS) -> PoolTree:
+    """Equal pools that reserve half of the cluster."""
+    quota = Quota(reservation=devices // (2 * pools))
+    return PoolTree({f"p{i}": Pool(f"p{i}", quotas={"A100": quota}) for i in range(pools)})
 
 
 def job_of(i: int, pool: str, random: Random, scale: int) -> Job:
@@ -123,16 +130,16 @@ def job_of(i: int, pool: str, random: Random, scale: int) -> Job:
     )
 
 
-def scene(mix: Mix, devices: int, jobs: int, seed: int) -> View:
+def scene(mix: Mix, devices: int, jobs: int, seed: int, pools: int = POOLS) -> View:
     """A view with the mix's share of the devices in use and the rest of the jobs waiting."""
     random = Random(seed)
-    view = View(0, cluster_of(devices), pools_of(devices), {})
+    view = View(0, cluster_of(devices), pools_of(devices, pools), {})
     board = Board(view.cluster)
     events: list[Event] = []
     for i in range(jobs):
         runs = (1 - mix.used) * devices < board.free_devices(["a"])
         scale = mix.running_scale if runs else mix.waiting_scale
-        job = job_of(i, mix.pool(random, runs=runs), random, scale)
+        job = job_of(i, mix.pool(random, pools, runs=runs), random, scale)
         events.append(Submitted(job, at=float(i)))
         size = job.workers.gang
         request = Request(Plan((Part(Role.WORKER, size, NEED),)), ("a",), job.locality.widest)
@@ -247,7 +254,43 @@ def ledger_rates(seconds: float) -> Iterator[Sequence[str]]:
             yield (str(planners), str(nodes), f"{rate:.0f}", f"{rejected:.2%}")
 
 
-def print_bars(rows: dict[tuple[str, int], Row]) -> None:
+def planned(quick: bool, ratios: dict[str, float]) -> Iterator[Sequence[str]]:
+    """Measure and yield each row of the third table: planners in processes, then by calculation."""
+    devices, jobs = SIZES[-1]
+    mix, cycles = MIXES["crowded"], 2 if quick else 6
+    view = scene(mix, devices, jobs, seed=1, pools=MOST_PLANNERS)
+
+    def new_job(number: int, pool: str, random: Random) -> Job:
+        return job_of(number - 1, pool, random, mix.waiting_scale)
+
+    for policy in (POLICIES["fifo"],) if quick else (POLICIES["fifo"], POLICIES["muster"]):
+        clock, seconds, decisions = alone(policy, view, new_job, cycles)
+        cells = (f"{each * 1e3:.0f}" for each in (clock, seconds))
+        yield (policy.name, "none", *cells, "-", "-", f"{decisions / seconds:.0f}", "-", "-", "-")
+        one, two = (planned_parts(policy, n, view, new_job, cycles) for n in (1, 2))
+        ratios[policy.name] = two.rate / one.rate
+        ratios[f"{policy.name}-clock"] = two.clock_rate / one.clock_rate
+        same, parts, again, late = one, one, 0.0, 0.0
+        for count in (1, 2, 4, 8, MOST_PLANNERS):
+            if count > 1:
+                parts, again, late = beside(policy, count, view, new_job, cycles)
+            if count == 2:
+                same, parts = parts, two
+            elif count > 2:
+                parts = calculated(two, same, parts)
+            times = (parts.clock, parts.cycle, parts.centre, parts.planner)
+            yield (
+                policy.name,
+                f"{parts.planners}{'' if parts.planners <= 2 else ' calc.'}",
+                *(f"{each * 1e3:.0f}" for each in times),
+                f"{parts.rate:.0f}",
+                f"{again:.1%}",
+                f"{late:.1%}",
+                f"{parts.sent / 1e3:.0f}",
+            )
+
+
+def print_bars(rows: dict[tuple[str, int], Row], ratios: dict[str, float]) -> None:
     """One line per target. What a storm asks does not grow in step with the jobs: no ratio for it."""
     largest = SIZES[-1][0]
     for mix in MIXES:
@@ -259,6 +302,8 @@ def print_bars(rows: dict[tuple[str, int], Row]) -> None:
             bar(f"cycle-growth-{mix}-{small}-to-{large}-ratio", growth, allowed)
     bar("placement-16384-devices-median-ms", rows["roomy", largest].place * 1e3, 1.0)
     bar("placement-16384-devices-p99-ms", rows["roomy", largest].place_p99 * 1e3, 1.0)
+    for policy, ratio in ratios.items():
+        bar(f"planners-2-over-1-16384-devices-{policy}-ratio", ratio, 1.5, above=True)
 
 
 def main() -> None:
@@ -270,7 +315,10 @@ def main() -> None:
     heading = "MIX DEVICES JOBS CYCLE/ms PLACE/us P99/us START WAIT"
     print_table(heading, cycles(rows, repeats=3 if quick else 15))
     print_table("PLANNERS NODES COMMITS/s REJECTED", ledger_rates(0.5 if quick else 3.0))
-    print_bars(rows)
+    ratios: dict[str, float] = {}
+    heading = "POLICY PLANNERS CLOCK/ms CYCLE/ms CENTRE/ms PLANNER/ms DECIDED/s AGAIN LATE SENT/kB"
+    print_table(heading, planned(quick, ratios))
+    print_bars(rows, ratios)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ def measured(cases: list[tuple[Workload, Run, float]], seeds: int) -> None:
 
     def rows() -> Iterator[list[str]]:
         for work, run, most in cases:
-            own, free = both(work, seeds if most <= 1 else 1, run)
+            own, free = both(work, seeds, run)
             done.append((work, own, free, most))
             yield row(work, own, free)
 
@@ -152,7 +152,7 @@ def main() -> None:
             print(f"left out: {problem}")
     if asked.only in (None, "alone") and not asked.quick:
         slow = {"MUSTER_SAMPLE_SECONDS": str(ALONE.pace), "MUSTER_THREADS": "1"}
-        measured([(ALONE, lambda args: run_alone("cpu", args, slow), NOWHERE)], 1)
+        measured([(ALONE, lambda args: run_alone("cpu", args, slow), NOWHERE)], seeds)
 
 
 if __name__ == "__main__":

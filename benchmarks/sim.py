@@ -3,6 +3,8 @@
 t4         published policies, and Muster's own, on the measured T4 cluster (needs ../shared/data)
 optimus    Optimus' own table: its 13 servers and nine job types
 rigid      the default against fifo where nothing is known of rigid jobs
+fair       makespan and finish-time fairness of all policies, 120 jobs on 32 devices
+cheaper    live resizes at events against restarts in rounds (needs ../shared/data)
 sharing    KAIST's claim: dynamic against static allocation
 placement  Xiao's claim: adaptive against packing and spreading
 fast       time and memory: the Philly extract (needs ../shared/data), workloads, growth with jobs
@@ -13,7 +15,7 @@ they print, and repeats all their targets at the end. A part that cannot run her
 
 from support.parts import run_parts
 
-PARTS = ("t4", "optimus", "rigid", "sharing", "placement", "fast")
+PARTS = ("t4", "optimus", "rigid", "fair", "cheaper", "sharing", "placement", "fast")
 QUICK = ("fast",)
 """Whose quick run fits into half a minute; each of the others has one of its own."""
 

@@ -19,6 +19,7 @@ from typer.main import get_command
 from muster.api.app import create_app
 from muster.api.openapi import describe
 from muster.cli.main import app
+from muster.cli.offline.man_page import man_page
 from muster.cli.offline.plan import run_curve, run_plan
 from muster.cli.offline.play import run_play
 from muster.cli.offline.profile import described, shipped_table
@@ -27,6 +28,7 @@ from muster.daemon.gang import transitions
 from muster.daemon.service.protocol import Service
 from muster.files.cluster.cluster_file import cluster_schema
 from muster.files.job.job_file import job_schema
+from muster.files.job.pipeline import pipeline_schema
 from muster.files.profile.profile_file import profile_schema
 from muster.files.source.validation import schema_text
 from muster.model.reason import SENTENCES, Code
@@ -178,8 +180,10 @@ PAGES: dict[str, Callable[[], str]] = {
 FILES: dict[str, Callable[[], str]] = {
     "schema/cluster.schema.json": lambda: schema_text(cluster_schema()),
     "schema/job.schema.json": lambda: schema_text(job_schema()),
+    "schema/pipeline.schema.json": lambda: schema_text(pipeline_schema()),
     "schema/profile.schema.json": lambda: schema_text(profile_schema()),
     "img/demo.svg": demo,
+    "man/muster.1": lambda: man_page(get_command(app)),
 }
 """Files that are generated as a whole."""
 

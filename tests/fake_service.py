@@ -5,14 +5,18 @@ are not written here answer with an empty value of their type: a new one needs n
 """
 
 import asyncio
+import fnmatch
 import inspect
+import math
+import socket
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from muster.daemon.service.protocol import (
+    ME,
     Caller,
     ConflictError,
     ForbiddenError,
@@ -44,7 +48,9 @@ from muster.wire.records import (
     TaskRecord,
     TokenRecord,
 )
+from muster.wire.sweep_records import SweepDetail, SweepRecord
 from muster.wire.token_proof import digest, proof
+from muster.wire.visits import Visit
 
 T = TypeVar("T")
 POLICIES = ("fifo", "muster")
@@ -66,6 +72,10 @@ def answering(protocol: type) -> Callable[[type[T]], type[T]]:
         return fake
 
     return filled
+
+
+def _labelled(record: JobRecord, key: str, value: str | None) -> bool:
+    return key in record.labels and value in (None, record.labels[key])
 
 
 def _canned(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,6 +118,8 @@ class FakeService:
         self.entries: dict[int, Entry] = {}
         self.keys: dict[tuple[str, str], int] = {}
         self.history: list[ChangeRecord] = []
+        self.sweep_details: dict[str, SweepDetail] = {}
+        """By name."""
         self.secrets = {"root": Caller("root", admin=True), "ada": Caller("ada"), "bob": Caller("bob")}
         self.invited: list[InvitationRecord] = []
         self.names = {"root": "root", "ada": "ada", "bob": "bob"}
@@ -119,6 +131,9 @@ class FakeService:
         """What a job does as soon as somebody follows it."""
         self.node_records = {"n1": NodeRecord("n1", "up", "cpu", 8, 8, 2.0, 1 << 30, bitmap="." * 8)}
         self.pool_records = {"default": PoolRecord("default", "cluster")}
+        self.requests: dict[int, dict[str, Any]] = {}
+        """What would submit each job again."""
+        self.visits: list[tuple[Visit, socket.socket]] = []
         self._policy = "muster"
         self._endless = endless
         self._news = asyncio.Event()
@@ -157,7 +172,9 @@ class FakeService:
 
     def _tell(self, kind: str, entry: Entry | None = None) -> None:
         name = entry.record.name if entry else None
-        self.history.append(ChangeRecord(len(self.history) + 1, 0.0, kind, name, kind.lower()))
+        number = entry.record.number if entry else None
+        told = ChangeRecord(len(self.history) + 1, 0.0, kind, name, kind.lower(), number)
+        self.history.append(told)
         self._news.set()
         self._news = asyncio.Event()
 
@@ -177,6 +194,11 @@ class FakeService:
         self._tell("Submitted", self.entries[number])
         return record
 
+    async def submit_all(
+        self, caller: Caller, jobs: Sequence[Job], key: str | None = None
+    ) -> list[JobRecord]:
+        return [await self.submit(caller, job) for job in jobs]
+
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
         self._refuse_if_broken()
         plan = f"{job.workers.most} workers"
@@ -188,9 +210,11 @@ class FakeService:
             record
             for record in sorted(seen, key=lambda record: -record.number)
             if (not query.statuses or record.status in query.statuses)
-            and query.user in (None, record.user)
+            and query.user in (None, record.user, {caller.user: ME}.get(record.user))
             and query.pool in (None, record.pool)
-            and query.name in (None, record.name)
+            and fnmatch.fnmatchcase(record.name, query.name or "*")
+            and all(_labelled(record, key, value) for key, value in query.labels)
+            and (query.since or 0.0) <= record.submitted < (query.until or math.inf)
         ]
         if query.active_first:
             wanted.sort(key=lambda record: 2 if record.status in OVER else record.status == "waiting")
@@ -207,11 +231,31 @@ class FakeService:
         changes = tuple(change for change in self.history if change.job == entry.record.name)
         return JobDetail(entry.record, tuple(entry.tasks), changes)
 
+    async def sweep(self, caller: Caller, which: str) -> SweepDetail:
+        for name, detail in self.sweep_details.items():
+            if which in (name, str(detail.sweep.number)):
+                return detail
+        raise NotFoundError(f"you have no sweep {which!r}; see: muster sweep ls")
+
+    async def stop_sweep(self, caller: Caller, which: str, force: bool = False) -> SweepRecord:
+        detail = await self.sweep(caller, which)
+        stopped = replace(detail.sweep, status="stopped", outcome="cancelled")
+        self.sweep_details[stopped.name] = replace(detail, sweep=stopped)
+        return stopped
+
     async def stop(self, caller: Caller, which: str, force: bool = False) -> JobRecord:
         entry = self._find(caller, which)
         if entry.record.status not in OVER:
             self.end(entry.record.number, "cancelled")
         return entry.record
+
+    async def stop_all(self, caller: Caller, query: JobQuery, force: bool = False) -> list[JobRecord]:
+        page = await self.jobs(caller, replace(query, limit=1_000))
+        live = [job for job in page.jobs if job.status not in OVER]
+        return [await self.stop(caller, str(job.number), force) for job in live]
+
+    async def request(self, caller: Caller, which: str) -> dict[str, Any]:
+        return self.requests.get(self._find(caller, which).record.number, {"command": "true"})
 
     async def hold(self, caller: Caller, which: str) -> JobRecord:
         entry = self._find(caller, which)
@@ -254,6 +298,20 @@ class FakeService:
         begin = max(0, len(logs[log]) + offset) if offset < 0 else min(offset, len(logs[log]))
         data = bytes(logs[log][begin : begin + size])
         return LogPiece(data, begin, begin + len(data))
+
+    async def visit(
+        self,
+        caller: Caller,
+        which: str,
+        visit: Visit,
+        task: str | None = None,
+        rank: int | None = None,
+    ) -> socket.socket:
+        """Its other end is the test's."""
+        self._find(caller, which)
+        ours, theirs = socket.socketpair()
+        self.visits.append((visit, theirs))
+        return ours
 
     async def changes(
         self, caller: Caller, after: int | None, which: str | None = None, limit: int = 500

@@ -36,7 +36,7 @@ def stage(cluster: Path, policy: str, interval: str, keep: Path | None) -> Itera
     environ = {**os.environ, "MUSTER_HOME": str(folder)}
     for name in ("MUSTER_URL", "MUSTER_API_TOKEN"):  # another daemon's
         environ.pop(name, None)
-    up = ("up", "-d", "--port", "0", "--cluster", str(cluster), "--policy", policy)
+    up = ("up", "-b", "--port", "0", "--cluster", str(cluster), "--policy", policy)
     try:
         _muster(environ, *up, "--interval", interval)
         with _client(folder) as client:

@@ -1,5 +1,6 @@
 """What a driver needs from outside. Small on purpose: the tests have a fake of each."""
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,6 +8,7 @@ from typing import Protocol
 from muster.model.event import NodeAdded, NodeDraining, NodeLeft, NodeLost, NodeReturned
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.wire.records import NodeHealth
+from muster.wire.visits import Visit
 
 Report = TaskStarted | TaskExited | NodeAdded | NodeLost | NodeReturned | NodeDraining | NodeLeft
 """What an executor reports of its tasks and nodes."""
@@ -54,6 +56,11 @@ class Executor(Protocol):
     def read_log(self, log: str, offset: int, size: int) -> LogPiece:
         """Return a part of a log; negative offsets count from its end. `LookupError` if the log does
         not exist or its name leads out of the log folder."""
+        ...
+
+    def visit(self, task: TaskId, node: str, visit: Visit) -> socket.socket:
+        """Return a connection to a process beside a task, on its node; if that cannot be, the first
+        note on it says why (`wire.visits`). Ended tasks can be visited for their files."""
         ...
 
     def prune(self, older_than: float) -> int:

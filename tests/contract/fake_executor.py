@@ -4,6 +4,7 @@ A task does what the first word of its command says (`PROGRAMS`); others live un
 """
 
 import signal
+import socket
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -12,10 +13,19 @@ from pathlib import PurePosixPath
 from muster.model.event import NodeLost
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
+from muster.wire.visits import Visit, refuse
 
 FATAL = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP)
 PROGRAMS = ("exit", "print", "live", "stubborn", "missing")
 """exit CODE, print LINE, live, live and ignore SIGTERM, a command that is not there."""
+
+
+def refused_visit() -> socket.socket:
+    """A visit to a task that has no process."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        refuse(theirs, "the task is not running")
+    return ours
 
 
 @dataclass(slots=True)
@@ -134,6 +144,9 @@ class FakeExecutor:
         part = data[begin : begin + size]
         return LogPiece(part, begin, begin + len(part))
 
+    def visit(self, task: TaskId, node: str, visit: Visit) -> socket.socket:
+        return refused_visit()
+
     def prune(self, older_than: float) -> int:
         return 0
 
@@ -193,6 +206,9 @@ class RefusingExecutor:
 
     def read_log(self, log: str, offset: int, size: int) -> LogPiece:
         raise LookupError(log)
+
+    def visit(self, task: TaskId, node: str, visit: Visit) -> socket.socket:
+        return refused_visit()
 
     def prune(self, older_than: float) -> int:
         return 0

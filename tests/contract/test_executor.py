@@ -13,6 +13,8 @@ from muster.executors.local import LocalExecutor
 from muster.model.job import Role
 from muster.model.task import TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Executor, Report
+from muster.wire.frames import Frames, Received, StreamNote
+from muster.wire.visits import Visit
 from tests.contract.fake_executor import FakeExecutor, Machine, RefusingExecutor
 from tests.contract.fleet_rig import FleetGround
 
@@ -164,6 +166,18 @@ def test_what_nobody_has_is_no_log_and_no_trouble_to_signal(any_rig: Rig) -> Non
     any_rig.executor.signal(TaskId(8, 1, Role.WORKER, 0), signal.SIGTERM)
     with pytest.raises(LookupError):
         any_rig.executor.read_log("8/1/worker-0.log", 0, 100)
+
+
+def test_a_visit_to_a_task_that_nobody_has_is_refused_in_words(rig: Rig) -> None:
+    task = TaskId(404, 1, Role.WORKER, 0)
+    with rig.executor.visit(task, NODE, Visit("exec")) as connection:
+        connection.settimeout(LIMIT)
+        frames, said = Frames(), list[Received]()
+        while not said and (data := connection.recv(4096)):
+            said += frames.receive(data)
+    assert isinstance(said[0], StreamNote)
+    assert said[0].record["what"] == "refused"
+    assert said[0].record["why"]
 
 
 def test_nothing_is_reported_before_anything_was_ordered(any_rig: Rig) -> None:

@@ -7,7 +7,9 @@ from tests.docs.reader import ROOT, a_reader
 
 SLOW = {f"docs/{page}.md" for page in ("tutorial/elastic-job", "how-to/elastic-training")}
 SLOW |= {f"docs/{page}.md" for page in ("how-to/policies", "how-to/pools", "how-to/ddp")}
-"""Minutes of training and simulation: `make docs-test`."""
+SLOW |= {f"docs/{page}.md" for page in ("how-to/python-functions", "how-to/coming-from-slurm")}
+SLOW |= {f"docs/{page}.md" for page in ("tutorial/team-day", "how-to/usage", "how-to/pipelines")}
+"""Minutes of training and simulation, or jobs by the dozen: `make docs-test`."""
 PAGES = ["README.md"] + [
     str(path.relative_to(ROOT))
     for folder in ("tutorial", "how-to")

@@ -58,7 +58,7 @@ def test_a_standby_can_be_left_running(make: Make, tmp_path: Path) -> None:
     store, data = str(tmp_path / "shared.db"), str(tmp_path / "second")
     first: Daemon = make("--store", store, name="first")
     first.start()
-    said = first.muster("up", "--devices", "2", "--store", store, "--data", data, "--port", "0", "-d")
+    said = first.muster("up", "--devices", "2", "--store", store, "--data", data, "--port", "0", "-b")
     assert (said.returncode, said.stdout.partition(":")[0]) == (0, "standby")
     ended = first.muster("down", "--data", data)
     assert ended.returncode == 0, ended.stderr

@@ -39,6 +39,7 @@ grep -q '^CapEff:.0*$' /proc/self/status || echo "CAPABLE"
 echo done
 """
 """What the second user's job tries."""
+CAPABLE = "grep -q '^CapEff:.0*$' /proc/self/status || echo CAPABLE"
 
 
 @pytest.fixture
@@ -109,8 +110,22 @@ def test_neither_reads_files_environment_logs_or_token_of_the_other(
         for asked in (bob.job, bob.stop, lambda which: list(bob.logs(which))):
             with pytest.raises(ClientError):
                 asked(working)
+        with pytest.raises(ClientError):
+            bob.exec(working, ["true"])
+        entered = ann.exec(working, ["sh", "-c", f"id -un; pwd; {CAPABLE}; cat /etc/shadow"])
+        assert entered.output.decode().splitlines() == [first, home]
+        assert entered.code != 0
+        ann.copy_to(working, __file__, f"{checkpoint}/2")
+        assert Path(checkpoint, "2").owner() == first
         ann.stop(working)
         ann.handle(working).wait(LONG)
+        session = ann.submit(
+            {"name": "session", "command": ["sh", "-c", "id -un; tty; exit 3"], "interactive": "1h"},
+            folder=home,
+        )
+        assert session.wait(LONG).exit_code == 3
+        said = printed(ann, str(session.number), "/dev/pts")
+        assert said.startswith(first)
     unknown = "user 'nosuchuser' does not exist on this machine"
     with pytest.raises(ClientError, match=unknown):
         daemon.client_of("nosuchuser")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import muster
 from muster.app.daemon_folder import read_status
 from tests.live.daemons import LONG, MUSTER, Daemon, environment, processes, until
 
@@ -90,6 +91,30 @@ def test_a_shipped_folder_reaches_a_node_that_sees_none_of_it(blind: Daemon, tmp
     assert again.wait(LONG).status == "succeeded"
     assert len(list((tmp_path / "node/packs").glob("*.tgz"))) == 1
     assert "seen by that node alone" in " ".join(client.forecast({**record, "name": "c"}).caveats)
+
+
+@pytest.mark.slow
+def test_functions_and_their_results_travel_to_a_node_that_sees_no_files(
+    blind: Daemon, tmp_path: Path
+) -> None:
+    until(lambda: told(blind), "the node has looked for the daemon's files")
+
+    def times(number: int) -> int:
+        if number == 1:
+            raise ValueError("no ones")
+        if number == 2:
+            os._exit(7)
+        return number * 3
+
+    calls = tmp_path / "code"
+    with muster.Executor(blind.client, folder=calls, ship=True, at_most=2) as executor:
+        found = list(executor.map(times, range(4), return_exceptions=True))
+        assert (found[0], found[3]) == (0, 9)
+        assert isinstance(found[1], ValueError)
+        assert "worker-0 ended with exit code 7" in str(found[2])
+        last = executor.submit(times, 5)
+        assert last.result(LONG) == 15
+    assert muster.result(last.job.number, blind.client) == 15
 
 
 def told(daemon: Daemon) -> bool:

@@ -27,7 +27,7 @@ from muster.runtime.shards.ownership import (
     moves,
 )
 from muster.runtime.shards.shard_updater import ShardUpdater
-from muster.runtime.shards.state_pieces import Piece, receive_pieces, send_pieces
+from muster.runtime.shards.state_pieces import Piece, joined, receive_pieces, send_pieces
 from muster.runtime.step.buckets import GradientSlot
 from tests.runtime.comm_members import StoreServer
 
@@ -469,3 +469,11 @@ def test_every_element_gets_its_state_from_a_living_holder(
 
 def _elements(found: Sequence[Range]) -> set[tuple[int, int]]:
     return {(range_.tensor, element) for range_ in found for element in range(range_.begin, range_.end)}
+
+
+def test_pieces_from_others_and_ones_own_are_joined_whatever_device_they_lie_on() -> None:
+    own = Piece(0, 0, 2, {"value": torch.zeros(2, device="meta")})
+    received = Piece(0, 2, 5, {"value": torch.zeros(3)})
+    found = joined([own, received], 0, 0, 5).state["value"]
+    assert found.device.type == "meta"
+    assert found.shape == (5,)

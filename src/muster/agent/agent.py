@@ -32,6 +32,7 @@ from muster.agent.orders import OrderDesk
 from muster.agent.packs import PackCache
 from muster.agent.renewal import Renewal
 from muster.agent.told_once import ToldOnce
+from muster.agent.visits import AgentVisits
 from muster.executors.local import LocalExecutor
 from muster.executors.local.cgroups import find_groups
 from muster.executors.local.shim import uptime
@@ -46,6 +47,7 @@ from muster.wire.agent_messages import (
     DaemonAlive,
     FromAgent,
     LogStored,
+    OpenVisit,
     PackPart,
     PruneTasks,
     Renewed,
@@ -94,6 +96,7 @@ class Agent:
         self._fence, self._renewal = Fence(folder.heard), Renewal(folder, options.node)
         self._probe = HealthProbe(folder.path, offered.names)
         self._packs = PackCache(PackFolder(folder.path / PACKS))
+        self._visits = AgentVisits(self._executor, folder)
         self._orders = OrderDesk(
             options.node,
             folder,
@@ -141,6 +144,7 @@ class Agent:
             for task in work:
                 task.cancel()
             await asyncio.gather(*work, end, return_exceptions=True)
+            await self._visits.close()
             self._executor.close()
             self._probe.close()
             self._fence.close()
@@ -200,6 +204,7 @@ class Agent:
         self._told.forget()
         _log.info("connected to %s (epoch %d)", address, welcome.epoch)
         self._begin(connection, welcome)
+        self._visits.address = address
         parts = (
             self._listen(connection, welcome),
             self._beat(connection, welcome),
@@ -237,6 +242,7 @@ class Agent:
                 offer_fields(self._placed(connection)),
                 tuple(str(task) for task in self._courier.table.living()),
                 muster.__version__,
+                visits=True,
             )
         )
         answer = await connection.receive(ANSWER_TIMEOUT)
@@ -282,6 +288,8 @@ class Agent:
                 self._hear_beat(message)
             case RunTask() | SendSignal() | AttachTasks():
                 self._obey(message)
+            case OpenVisit() if self._orders.is_current(message.epoch, "a visit"):
+                self._visits.open(message)
             case ReportStored(seq=seq):
                 self._courier.report_stored(seq)
             case LogStored():

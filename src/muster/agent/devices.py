@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from muster.executors.gpu_watch import read_busy
 from muster.executors.gpus import Gpus, MixedError, find_gpus, handles_of
 
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
@@ -98,6 +99,7 @@ def _health(nvml: Any, handles: Sequence[Any]) -> dict[str, Any]:
     found["ecc"] = sum(count for count, _ in errors)
     slowed = [why for why, _ in told(lambda handle: _slowed(nvml, handle)) if why]
     found["throttled"] = ", ".join(dict.fromkeys(slowed))
+    found["busy"] = read_busy(nvml, handles)
     return found
 
 

@@ -56,6 +56,13 @@ class Connection:
 
 async def dial(address: str, context: ssl.SSLContext) -> Connection:
     """Connect to a daemon; `OSError` if that fails."""
+    return Connection(*await connect(address, context))
+
+
+async def connect(
+    address: str, context: ssl.SSLContext
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection to a daemon; `OSError` if that fails."""
     host, port = split_address(address)
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
@@ -66,4 +73,4 @@ async def dial(address: str, context: ssl.SSLContext) -> Connection:
         raise ConnectionError(f"no answer within {CONNECT_TIMEOUT:.0f} s") from None
     sock = writer.get_extra_info("socket")
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Connection(reader, writer)
+    return reader, writer

@@ -8,6 +8,7 @@ from muster.agent import machine
 from muster.agent.devices import read_devices
 from muster.agent.options import AgentError, AgentOptions
 from muster.executors.accounts import own_user
+from muster.executors.containers import engines_here
 from muster.executors.gpus import Gpus
 from muster.model.offer import NodeOffer
 from muster.model.topology import MAX_DEVICES
@@ -40,6 +41,7 @@ def describe(options: AgentOptions, environ: Mapping[str, str] | None = None) ->
         engine=options.engine,
         ports=options.ports,
         user=own_user() if os.geteuid() else "",
+        containers=engines_here(),
     )
     gpus = None if options.virtual else _gpus(given)
     asked = options.devices or (gpus.count if gpus else 0)

@@ -17,12 +17,16 @@ from muster.api.door.hosts import Hosts
 from muster.api.door.limits import Limits
 from muster.api.door.token_cache import TokenCache
 from muster.api.openapi import describe
+from muster.api.page.api_docs import api_docs_routes, swagger_files
+from muster.api.page.files import page_routes
+from muster.api.page.sessions import BrowserSessions
 from muster.api.parts import CHECKED, Parts
 from muster.api.problem import FieldProblem, ProblemError, of_service, problem, problem_response
 from muster.api.routes.admin import (
     agent_token_routes,
     audit_routes,
     limit_routes,
+    map_routes,
     node_routes,
     policy_routes,
     pool_routes,
@@ -31,26 +35,42 @@ from muster.api.routes.admin import (
 )
 from muster.api.routes.daemon import daemon_routes
 from muster.api.routes.events import event_routes
+from muster.api.routes.history import history_routes
 from muster.api.routes.jobs import job_routes
 from muster.api.routes.logs import log_routes
+from muster.api.routes.notifications import notification_routes, signing_routes
 from muster.api.routes.packs import pack_routes
+from muster.api.routes.session import session_routes
+from muster.api.routes.submissions import submission_routes
+from muster.api.routes.sweeps import sweep_routes
+from muster.api.routes.usage import usage_routes
+from muster.api.routes.visits import visit_routes
 from muster.api.streams import Streams
 from muster.daemon.service.protocol import Caller, Service, ServiceError
 
 ANYBODY = Caller("nobody", admin=True)
 ROUTES = (
+    ("/v1", "jobs", submission_routes),
     ("/v1", "jobs", job_routes),
     ("/v1/jobs/{which}/logs", "logs", log_routes),
+    ("/v1", "visits", visit_routes),
     ("/v1", "events", event_routes),
+    ("/v1", "history", history_routes),
     ("/v1/packs", "packs", pack_routes),
+    ("/v1/sweeps", "sweeps", sweep_routes),
     ("/v1/nodes", "nodes", node_routes),
+    ("/v1/map", "nodes", map_routes),
     ("/v1/pools", "pools", pool_routes),
     ("/v1/limits", "limits", limit_routes),
     ("/v1/audit", "audit", audit_routes),
+    ("/v1/usage", "usage", usage_routes),
+    ("/v1/notifications", "notifications", notification_routes),
+    ("/v1/notification-key", "notifications", signing_routes),
     ("/v1/policy", "policy", policy_routes),
     ("/v1/tokens", "tokens", token_routes),
     ("/v1/agent-tokens", "tokens", agent_token_routes),
     ("/v1/rotate", "tokens", rotation_routes),
+    ("/v1/session", "tokens", session_routes),
     ("", "daemon", daemon_routes),
 )
 """By prefix and tag."""
@@ -73,6 +93,7 @@ def create_app(
     limits = limits or Limits()
     tokens = TokenCache(service.identify, clock)
     streams = Streams(limits.streams)
+    sessions = BrowserSessions(clock)
     app = FastAPI(
         title="Muster", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
@@ -85,13 +106,15 @@ def create_app(
         auth=auth,
         owner=owner,
         failed=service.failed_login,
+        sessions=sessions,
     )
-    parts = Parts(service, limits, tokens, streams)
+    parts = Parts(service, limits, tokens, streams, sessions)
     for prefix, tag, add_routes in ROUTES:
         router = APIRouter(prefix=prefix, tags=[tag], dependencies=CHECKED)
         add_routes(router, parts)
         # Added directly: `include_router` wraps them in layers that every request walks through.
         app.router.routes.extend(router.routes)
+    app.router.routes.extend([*page_routes(), *api_docs_routes(swagger_files())])
     _answer_errors(app)
     app.state.streams, app.state.limits = streams, limits
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]

@@ -8,30 +8,36 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from muster.daemon.service.protocol import PoolRules, Shape
 from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.pool import Quota
+from muster.wire.use_records import SubscriptionRecord
 
 MAX_TASKS = 100_000
 MAX_DEVICES = 10_000_000
 MAX_SECONDS = 366 * 86_400.0
 MAX_AMOUNT = 10**12
+MAX_HOURS = 1e9
 
 Count = Annotated[int, Field(ge=1, le=MAX_TASKS)]
 Devices = Annotated[int, Field(ge=0, le=MAX_DEVICES)]
 Amount = Annotated[int, Field(ge=0, le=MAX_AMOUNT)]
+Hours = Annotated[float, Field(gt=0, le=MAX_HOURS, allow_inf_nan=False)]
 Part = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 _TYPE = r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,62})$"
+_POLICY = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}(:[A-Za-z0-9._=,-]{1,100})?$"
 _USER = r"^[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$"
 _ALLOWED = r"^@?[A-Za-z0-9_][A-Za-z0-9._@+-]{0,62}$"
 IN_WORDS = {
     _NAME: "is not a name: up to 63 letters, digits and . _ -, a letter or digit first",
     _TYPE: "is neither a device type nor *",
+    _POLICY: "is not a policy: a name, or a name with options, such as muster:makespan=0.6",
     _USER: "is not a user's name: up to 63 letters, digits and . _ @ + -, no punctuation mark first",
     _ALLOWED: "is neither a user's name nor @ and a group's",
 }
 """What a text that does not match a pattern is told."""
 Allowed = Annotated[str, Field(pattern=_ALLOWED)]
 Name = Annotated[str, Field(pattern=_NAME)]
+PolicyText = Annotated[str, Field(pattern=_POLICY)]
 DeviceType = Annotated[str, Field(pattern=_TYPE)]
 
 
@@ -98,6 +104,29 @@ class UntilBody(_Body):
     )
 
 
+class SweepSizeBody(_Body):
+    """How many members of a sweep may have tasks at once."""
+
+    at_most: Annotated[int, Field(ge=1, le=MAX_TASKS)] | None = Field(
+        default=None, description="Null: as many as get devices.", examples=[4]
+    )
+
+
+class ContinueBody(_Body):
+    """Members of a sweep that go on from their checkpoints."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"members": ["3"], "arguments": ["--epochs", "50"]}]}
+    )
+
+    members: Annotated[list[str], Field(min_length=1, max_length=1000)] = Field(
+        description="What they are called within the sweep."
+    )
+    arguments: Annotated[list[str], Field(max_length=1000)] = Field(
+        default_factory=list, description="Added to their commands."
+    )
+
+
 class QuotaBody(_Body):
     """A pool's quota of one device type."""
 
@@ -140,13 +169,28 @@ class PoolBody(_Body):
     devices_per_user: Devices | None = Field(
         default=None, description="Most devices that one user's jobs may hold."
     )
-    lifted: list[Literal["max_priority", "devices_per_user"]] = Field(
-        default_factory=list, description="Limits that no longer apply."
+    lifted: list[Literal["max_priority", "devices_per_user", "policy", "budget", "aim"]] = Field(
+        default_factory=list,
+        description="Limits that no longer apply, or a policy or an aim of its own.",
+    )
+    policy: PolicyText | None = Field(
+        default=None,
+        description="Policy that decides about its jobs. Default: that of the pool above, and at the "
+        "top the cluster's.",
+    )
+    budget: Hours | None = Field(
+        default=None, description="Device-hours that its jobs may use in a calendar month (UTC)."
+    )
+    aim: Name | None = Field(
+        default=None,
+        description="What that policy aims at: balanced, mean, fair, makespan or per_device. Default: "
+        "that of the pool above.",
     )
 
     def rules(self) -> PoolRules:
         allow = None if self.allow is None else tuple(self.allow)
-        return PoolRules(allow, self.max_priority, self.devices_per_user, tuple(self.lifted))
+        limits = (self.max_priority, self.devices_per_user)
+        return PoolRules(allow, *limits, tuple(self.lifted), self.policy, self.budget, self.aim)
 
 
 class LimitBody(_Body):
@@ -159,6 +203,40 @@ class LimitBody(_Body):
         default=None, description="Most bytes of the commands and environments of live jobs."
     )
     submissions: Amount | None = Field(default=None, description="Most submissions per minute.")
+    device_hours: Annotated[float, Field(ge=0, le=MAX_HOURS, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="Most device-hours in a calendar month (UTC); 0: no limit.",
+    )
+
+
+class SubscriptionBody(_Body):
+    """Whom to tell what of which jobs."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"webhook": "https://hooks.example.org/x", "on": ["failed"]}]}
+    )
+
+    webhook: Annotated[str, Field(max_length=2000)] = Field(
+        default="", description="Where to post notices."
+    )
+    command: Annotated[str, Field(max_length=2000)] = Field(
+        default="", description="What the daemon runs instead. For administrators."
+    )
+    on: list[Literal["started", "succeeded", "failed", "stopped", "preempted", "waiting"]] = Field(
+        default=["succeeded", "failed"], description="What to tell."
+    )
+    everybody: bool = Field(
+        default=False, description="Whether of all users' jobs. For administrators."
+    )
+    pool: str = Field(default="", max_length=63, description="Only of jobs in this pool.")
+    patience: Annotated[float, Field(gt=0, le=MAX_SECONDS, allow_inf_nan=False)] = Field(
+        default=1800.0, description="Seconds after which a job has waited too long."
+    )
+
+    def record(self, name: str) -> SubscriptionRecord:
+        on = tuple(dict.fromkeys(self.on))
+        more = self.everybody, self.pool, self.patience
+        return SubscriptionRecord(name, "", on, self.webhook, self.command, *more)
 
 
 class DrainBody(_Body):
@@ -175,7 +253,7 @@ class DrainBody(_Body):
 class PolicyBody(_Body):
     """The policy to use from the next cycle on."""
 
-    name: Name = Field(examples=["muster"])
+    name: PolicyText = Field(examples=["muster"])
 
 
 class InvitationBody(_Body):
@@ -194,6 +272,14 @@ class RotationBody(_Body):
     """How to replace a secret."""
 
     at_once: bool = Field(default=False, description="Whether to no longer accept the old one.")
+
+
+class RedeemBody(_Body):
+    """A code that logs a browser in."""
+
+    code: Annotated[str, Field(min_length=1, max_length=200)] = Field(
+        description="As `POST /v1/session/code` made it."
+    )
 
 
 class TokenBody(_Body):

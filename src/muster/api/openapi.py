@@ -7,12 +7,13 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
 
 from muster import __version__
 from muster.api import problem as problems
 from muster.api.door.gate import OPEN_PATHS
 from muster.files.job.job_file import job_schema
-from muster.wire import records
+from muster.wire import map_records, records, sweep_records
 
 Schema = dict[str, Any]
 
@@ -57,6 +58,7 @@ def _made(app: FastAPI) -> Schema:
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     schemas.update(_job_schemas())
+    schemas.update(_problem_schemas())
     _explain(schemas)
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     components["responses"] = {str(code): _error(text) for code, text in _ERRORS.items()}
@@ -78,6 +80,12 @@ def _complete(operation: Schema, path: str, method: str) -> None:
 def _error(text: str) -> Schema:
     content = {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {"description": text, "content": content}
+
+
+def _problem_schemas() -> Schema:
+    """The schemas of errors, which no route names as its answer."""
+    schema = TypeAdapter(problems.Problem).json_schema(ref_template="#/components/schemas/{model}")
+    return {**schema.pop("$defs", {}), "Problem": schema}
 
 
 def _job_schemas() -> Schema:
@@ -103,7 +111,7 @@ def _loosened(schema: Any) -> Any:
 
 
 def _explain(schemas: Schema) -> None:
-    for module in (records, problems):
+    for module in (records, sweep_records, map_records, problems):
         for name, kind in vars(module).items():
             if is_dataclass(kind) and name in schemas:
                 for field, text in _field_texts(kind).items():

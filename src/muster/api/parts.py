@@ -1,7 +1,7 @@
 """What the routes share."""
 
 import pwd
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from muster.api.door.gate import CALLER, LOGIN, Login
 from muster.api.door.limits import Limits
 from muster.api.door.peer import PEER, Peer
 from muster.api.door.token_cache import TokenCache
+from muster.api.page.sessions import BrowserSessions
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EventStream, Streams
 from muster.daemon.service.protocol import Caller, Service
@@ -43,7 +44,7 @@ def _origin(peer: Peer) -> str:
 async def known_query(request: Request) -> None:
     if not request.scope["query_string"]:
         return
-    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    known = list(_parameters(request.scope["route"].dependant))
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         words = ", ".join(known) or "none"
@@ -52,6 +53,13 @@ async def known_query(request: Request) -> None:
             for name in unknown
         )
         raise ProblemError(422, "the request is not valid", errors=found)
+
+
+def _parameters(dependant: Any) -> Iterator[str]:
+    """The query parameters of a route and of what it depends on."""
+    yield from (field.alias for field in dependant.query_params)
+    for each in dependant.dependencies:
+        yield from _parameters(each)
 
 
 CHECKED = [Depends(known_query)]
@@ -87,6 +95,7 @@ class Parts:
     limits: Limits
     tokens: TokenCache
     streams: Streams
+    sessions: BrowserSessions
 
     def stream(self, request: Request, events: AsyncGenerator[bytes, None]) -> EventStream:
         """Make a streaming answer, which ends when the caller's token is revoked."""

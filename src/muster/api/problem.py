@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from muster.daemon.service.protocol import (
     ConflictError,
+    FieldRefusedError,
     ForbiddenError,
     LimitedError,
     NotFoundError,
@@ -102,7 +103,8 @@ def of_service(error: ServiceError) -> ProblemError:
     headers = {"Retry-After": "1"} if status == 503 else None
     if isinstance(error, LimitedError):
         headers = {"Retry-After": str(math.ceil(error.wait))}
-    made = ProblemError(status, str(error), headers=headers)
+    faults = (FieldProblem(error.field, error.problem),) if isinstance(error, FieldRefusedError) else ()
+    made = ProblemError(status, str(error), errors=faults, headers=headers)
     if status == 403:
         made.problem = replace(made.problem, hint=_FORBIDDEN)
     return made

@@ -67,6 +67,7 @@ class RunningEngine:
             gone=self.executor.hear_provider,
             agents=self.executor.agents,
             blind=self.executor.blind,
+            busy=lambda: {name: each.busy for name, each in self.executor.agents().items()},
             want=self._want if self.provider.name != MACHINES else None,
         )
 

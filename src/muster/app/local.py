@@ -1,19 +1,24 @@
-"""A daemon inside this process: no server, no port, no token; it ends with the block."""
+"""A daemon for this process: no server, no port, no token; it ends with the block or the process."""
 
 import asyncio
+import atexit
 import contextlib
 import logging
+import os
+import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
 
 from muster.api.app import create_app
+from muster.app.guard import FolderGuard
 from muster.app.up import executor_for
 from muster.client.client import Client
 from muster.client.in_process import InProcess
+from muster.client.settings import data_home
 from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.service.protocol import Caller
 from muster.executors.accounts import own_user
@@ -27,30 +32,77 @@ START_LIMIT = 60.0
 """s for the daemon to start or stop: it takes one on an idle machine."""
 
 
-@contextlib.contextmanager
 def local(
-    devices: int | None = None, *, policy: str = "muster", data: str | Path | None = None
-) -> Iterator[Client]:
-    """Run a daemon with this many virtual devices for the length of the block; yields its client.
+    devices: int | None = None,
+    *,
+    policy: str = "muster",
+    data: str | Path | None = None,
+    keep: bool = False,
+) -> Client:
+    """Start a daemon with this many virtual devices, by default those of this machine; return its
+    client.
 
-    `data`: its folder, which a later daemon can reuse. Without one nothing is kept, and jobs that are
-    still live when the block ends are stopped.
+    It ends with the `with` block, with `close()`, or with this process. `data`: its folder, which a
+    later daemon can reuse. Without one nothing is kept, and jobs that are still live are stopped.
+    `keep`: start it as a process of its own, or find the one that runs; then it stays until `muster
+    down`.
     """
+    if keep:
+        from muster.app.kept_daemon import kept_daemon
+
+        return kept_daemon(devices, policy, Path(data) if data else data_home())
+    return LocalClient(devices, policy, Path(data) if data else None)
+
+
+class LocalClient(Client):
+    """A client and its daemon, which lives in a thread of this process."""
+
+    def __init__(self, devices: int | None, policy: str, data: Path | None) -> None:
+        _silence_log()
+        self._stack = contextlib.ExitStack()
+        try:
+            folder = data or self._own_folder()
+            make_private(folder)
+            thread = _DaemonThread(folder, devices, policy)
+            self._stack.callback(thread.close)
+            thread.open()
+            app = create_app(thread.running.service, auth=False, owner=Caller(own_user(), True))
+            super().__init__(transport=InProcess(app, thread.loop))
+            self._stack.callback(super().close)
+            if data is None:
+                self._stack.callback(_stop_all, self)
+        except BaseException:
+            self._stack.close()
+            raise
+        _at_exit(self.close)
+
+    def close(self) -> None:
+        """End the daemon; jobs that none could reattach to are stopped. Idempotent."""
+        self._stack.close()
+
+    def _own_folder(self) -> Path:
+        """Return a folder that goes with the daemon, however this process ends."""
+        folder = Path(tempfile.mkdtemp(prefix="muster-"))
+        self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        guard = FolderGuard(folder)
+        self._stack.callback(guard.dismiss)
+        return folder
+
+
+def _silence_log() -> None:
+    """The log is the daemon's; a script that uses one by the way prints what it likes itself."""
     if not structlog.is_configured():
-        # The log is the daemon's; a script that uses one by the way prints what it likes itself.
         quiet = structlog.make_filtering_bound_logger(logging.WARNING)
         structlog.configure(wrapper_class=quiet)
-    with contextlib.ExitStack() as stack:
-        folder = Path(data) if data else Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        make_private(folder)
-        thread = _DaemonThread(folder, devices, policy)
-        stack.callback(thread.close)
-        thread.open()
-        app = create_app(thread.running.service, auth=False, owner=Caller(own_user(), True))
-        client = stack.enter_context(Client(transport=InProcess(app, thread.loop)))
-        if data is None:
-            stack.callback(_stop_all, client)
-        yield client
+
+
+def _at_exit(close: Callable[[], None]) -> None:
+    """Call this at the end of this process, not of one forked from it, while threads can still be
+    started: `atexit` comes too late for a daemon."""
+    ours = os.getpid()
+    # The way of `concurrent.futures`; what is registered last is called first.
+    register = getattr(threading, "_register_atexit", atexit.register)
+    register(lambda: close() if os.getpid() == ours else None)
 
 
 def _stop_all(client: Client) -> None:

@@ -37,6 +37,6 @@ class LogLines:
         shared = [number for number in (1, 2) if os.path.samestat(os.fstat(number), out)]
         self._path.replace(self._path.with_name(f"{LOG_FILE}.1"))
         new = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        for number in shared:  # `muster up -d` gives it as standard output, too
+        for number in shared:  # `muster up --detach` gives it as standard output, too
             os.dup2(new, number)
         os.close(new)

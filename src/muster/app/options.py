@@ -59,6 +59,10 @@ class UpOptions:
     """The engine's own options."""
     learn_links: bool = True
     """Whether decisions are made by what links have carried, or by the cluster file alone."""
+    planners: int | None = None
+    """Planners that decide beside each other; None: as the cluster file says, else one."""
+    keep_jobs: float = 400 * 86_400.0
+    """s after which a job that is over is forgotten: a year, and a month to compare it with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,19 +24,24 @@ from muster.app.log_file import LogLines
 from muster.app.options import Listening, UpOptions
 from muster.client.errors import ClientError
 from muster.client.settings import is_loopback, kept_settings, write_settings
+from muster.core.cycle.sections import check_policies
 from muster.daemon.assembly import PortTakenError, RunningDaemon, Site, open_daemon
 from muster.daemon.loop.loop import Pace
 from muster.daemon.loop.recover import ClusterChangedError
 from muster.daemon.service.protocol import Caller
+from muster.daemon.tracing import TRACING
 from muster.executors.accounts import Submitters, own_user
 from muster.executors.discover import discover
+from muster.executors.gpu_watch import GpuWatch
 from muster.executors.local.cgroups import TaskGroups, find_groups
 from muster.executors.local.executor import LocalExecutor
 from muster.files.cluster.classify import Classifier
 from muster.files.cluster.cluster_file import ClusterFile, load_cluster, load_listed
+from muster.files.cluster.hardware import VIRTUAL
 from muster.files.errors import InputError
 from muster.model.cluster import Cluster
 from muster.model.pool import single_pool, whole_pool
+from muster.policy.registry import PolicyError
 from muster.ports import Executor
 from muster.store.errors import StoreError
 from muster.store.store import Store, open_store
@@ -52,6 +57,8 @@ FOLDER = "folder"
 """The setting that names the folder of the jobs' tasks."""
 RETENTION = 7 * 86400.0
 """s to keep the logs of finished jobs."""
+MONTH = 30 * 86400.0
+"""s after which curves of jobs are thinned."""
 PRUNE_EVERY = 3600.0
 """s between two searches for expired logs."""
 GC_THRESHOLD = (7_000, 10, 100)
@@ -69,7 +76,12 @@ def run(options: UpOptions, ready: Ready) -> None:
     umask = os.umask(0o077)  # whatever the daemon writes is its own
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*GC_THRESHOLD)
+    TRACING.begin(os.environ)
     loaded = _cluster(options)
+    try:
+        check_policies(loaded.pools, options.policy)
+    except PolicyError as error:
+        raise InputError(f"up: {error}") from None
     site = Site(
         loaded.cluster,
         loaded.pools,
@@ -78,12 +90,27 @@ def run(options: UpOptions, ready: Ready) -> None:
         warning=_warning(options, loaded.cluster),
         submitters=submitters_of(options.run_as),
         learn_links=options.learn_links,
+        planners=options.planners or loaded.planners,
     )
+    watch = _gpu_watch(loaded.cluster, options)
+    if watch is not None:
+        watch.begin()
+        site = replace(site, busy=watch.busy)
     try:
         with held(options.data):
             asyncio.run(_serve(options, site, loaded.classifier, umask, ready))
     except (ClusterChangedError, PortTakenError, StoreError) as error:
         raise InputError(f"up: {error}") from None
+    finally:
+        TRACING.close()
+
+
+def _gpu_watch(cluster: Cluster, options: UpOptions) -> GpuWatch | None:
+    """Return what reads this machine's GPUs, where they are the cluster; agents read their own."""
+    real = VIRTUAL not in cluster.device_types() and not options.simulate_devices
+    if options.engine is not None or len(cluster.nodes) != 1 or not real:
+        return None
+    return GpuWatch(cluster.nodes[0].name)
 
 
 def _cluster(options: UpOptions) -> ClusterFile:
@@ -189,7 +216,7 @@ async def _run(
         running.begin()
         if engine is not None:
             engine.begin()
-        watch = asyncio.create_task(_watch(running, store, executor, stop))
+        watch = asyncio.create_task(_watch(options, running, store, executor, stop))
         try:
             await serve(app, door.sockets, stop, tls=door.context, ready=lambda: ready(said))
         finally:
@@ -209,8 +236,14 @@ def _announce(options: UpOptions, said: Listening, ready: Ready) -> None:
     ready(said)
 
 
-async def _watch(running: RunningDaemon, store: Store, executor: Executor, stop: asyncio.Event) -> None:
-    """Stop when the daemon ends or the claim on the store is lost; delete expired logs."""
+async def _watch(
+    options: UpOptions,
+    running: RunningDaemon,
+    store: Store,
+    executor: Executor,
+    stop: asyncio.Event,
+) -> None:
+    """Stop when the daemon ends or the claim on the store is lost; delete what is too old."""
     ended = asyncio.create_task(running.ended())
     pruned = 0.0
     while not stop.is_set():
@@ -226,6 +259,17 @@ async def _watch(running: RunningDaemon, store: Store, executor: Executor, stop:
             pruned = now
             await asyncio.to_thread(executor.prune, now - RETENTION)
             await running.service.prune_packs(now - RETENTION)
+            await _forget_old(store, now, options.keep_jobs)
+
+
+async def _forget_old(store: Store, now: float, keep_jobs: float) -> None:
+    """Thin the curves of old jobs and remove the oldest, a few at a time: the journal's writes come in
+    between."""
+    with contextlib.suppress(StoreError):  # what writes the journal says so
+        while await asyncio.to_thread(store.drop_jobs, now - keep_jobs):
+            pass
+        while await asyncio.to_thread(store.thin_curves, now - MONTH):
+            pass
 
 
 async def _take_charge(options: UpOptions, store: Store, stop: asyncio.Event) -> None:

@@ -24,14 +24,14 @@ MEANINGS = {
     JOB_FAILED: "job failed",
     NOT_FINISHED: "not finished in time",
     NOT_FOUND: "not found",
-    CANCELLED: "job cancelled",
+    CANCELLED: "job cancelled, skipped or pruned",
     NOT_REACHABLE: "no daemon",
     NOT_ALLOWED: "not allowed",
 }
 
 EPILOG = "Exit codes: " + ", ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + "."
 
-_OF_STATUS = dict(zip(OVER, (SUCCEEDED, JOB_FAILED, CANCELLED), strict=True))
+_OF_STATUS = dict(zip(OVER, (SUCCEEDED, JOB_FAILED, CANCELLED, CANCELLED, CANCELLED), strict=True))
 
 
 def code_of(status: str) -> int:

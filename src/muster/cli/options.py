@@ -9,6 +9,7 @@ import typer
 
 from muster.cli.choices import ListFormat, Output
 from muster.cli.group import QuickGroup
+from muster.cli.jobs.complete import complete_jobs
 
 JOBS, DAEMON, ADMIN, OFFLINE = ("Jobs", "Daemon", "Administration", "Without a daemon")
 """Groups of commands in the help."""
@@ -65,9 +66,17 @@ def _parameters(group: Any) -> list[Parameter]:
 
 
 Which = Annotated[
-    str, typer.Argument(metavar="JOB", help="Number or name of a job; another user's: USER/NAME.")
+    str,
+    typer.Argument(
+        metavar="JOB",
+        help="Number or name of a job; another user's: USER/NAME.",
+        autocompletion=complete_jobs,
+    ),
 ]
-Several = Annotated[list[str], typer.Argument(metavar="JOB...", help="Numbers or names of jobs.")]
+Several = Annotated[
+    list[str],
+    typer.Argument(metavar="JOB...", help="Numbers or names of jobs.", autocompletion=complete_jobs),
+]
 Listed = Annotated[ListFormat, option(None, "Output format.", "--output", "-o")]
 Printed = Annotated[Output, option(None, "Output format.", "--output", "-o")]
 Watched = Annotated[bool, option(None, "Print again on every change.", "--watch", "-w")]

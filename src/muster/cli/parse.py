@@ -1,7 +1,8 @@
 """Values of options: parsed and checked, with the option or the file named in the error."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,13 +29,36 @@ def seconds_of(option: str, text: str) -> float:
     return parsed(option, text, parse_time)
 
 
-def policy_of(option: str, name: str) -> str:
-    """Return the name if it is a policy's; InputError otherwise."""
-    from muster.policy.registry import POLICIES
+def moment_of(option: str, text: str, now: float) -> float:
+    """Parse a moment, in s since 1970: `2h` ago, or a date or time of this machine's zone."""
+    with suppress(ValueError):
+        return now - parse_time(text)
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        problem = f"{text!r} is neither a time ago, such as 2h, nor a date, such as 2026-11-16T09:30"
+        raise InputError.at(option, problem) from None
 
-    if name not in POLICIES:
+
+def policy_of(option: str, name: str) -> str:
+    """Return the name if it is a policy's, with options or without; InputError otherwise."""
+    from muster.policy.registry import POLICIES, PolicyError
+
+    if name.partition(":")[0] not in POLICIES:
         raise InputError.at(option, one_of(name, "policy", POLICIES))
-    return name
+    try:
+        return POLICIES.find(name).name
+    except PolicyError as error:
+        raise InputError.at(option, str(error)) from None
+
+
+def aim_of(option: str, aim: str) -> str:
+    """Return the aim if some policy has it; InputError otherwise."""
+    from muster.policy.registry import every_aim
+
+    if aim not in every_aim():
+        raise InputError.at(option, one_of(aim, "policy's aim", every_aim()))
+    return aim
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from muster.client.client import Client
 from muster.client.errors import ClientError, FieldFault
 from muster.client.handle import Handle
+from muster.client.job_query import JobSelection
 from muster.client.settings import ClientSettings, read_settings, settings_path, write_settings
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "ClientSettings",
     "FieldFault",
     "Handle",
+    "JobSelection",
     "read_settings",
     "settings_path",
     "write_settings",

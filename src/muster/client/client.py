@@ -4,7 +4,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,20 @@ import msgspec
 
 from muster.client.connection import PATIENCE, DaemonConnection, place
 from muster.client.errors import ClientError
-from muster.client.handle import Handle, InsideHandle
+from muster.client.handle import Handle, InsideHandle, parents_numbered
+from muster.client.history_calls import HistoryCalls
 from muster.client.http import httpx
+from muster.client.inside.ways_in import WaysIn
+from muster.client.job_query import JobSelection, job_query
 from muster.client.job_record import own_script, read_file, script_record, with_variables
+from muster.client.job_watcher import JobWatcher
 from muster.client.logs import log_lines
 from muster.client.origin import is_this_machine, of_this_python, refuse_unrunnable, with_origin
+from muster.client.pipeline import completed, read_pipeline
 from muster.client.settings import TOKEN, URL, read_settings
 from muster.client.ship import as_shipped, shipping
+from muster.client.sweep_calls import SweepCalls
+from muster.wire.map_records import ClusterMap
 from muster.wire.records import (
     ActRecord,
     ChangeRecord,
@@ -29,13 +36,20 @@ from muster.wire.records import (
     JobDetail,
     JobPage,
     JobRecord,
-    LimitRecord,
     NodeRecord,
     PolicyRecord,
     PoolRecord,
     RotationRecord,
     StatusRecord,
     TokenRecord,
+)
+from muster.wire.session_records import CodeRecord
+from muster.wire.use_records import (
+    LimitRecord,
+    SecretRecord,
+    SubscriptionRecord,
+    TrialRecord,
+    UsageReport,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +61,7 @@ INSIDE = "MUSTER_JOB"
 """Set in the environment of every task of a job."""
 
 
-class Client:
+class Client(WaysIn, SweepCalls, HistoryCalls):
     """Talks to a daemon: that of `url`, else of MUSTER_URL and MUSTER_API_TOKEN, else of the last
     `muster up`.
 
@@ -71,6 +85,8 @@ class Client:
         self._open: DaemonConnection | None = None
         self._packs: dict[Path, Pack] = {}
         """Folders that its jobs ship, as they were when they were first packed."""
+        self.watcher = JobWatcher(self)
+        """Follows jobs to their ends; it does nothing until it is asked to."""
 
     def submit(
         self, job: Any, *, key: str | None = None, env: Env | None = None, **fields: Any
@@ -87,6 +103,29 @@ class Client:
             return self._submit_training(job, key, env, fields)
         record = dict(job) if isinstance(job, Mapping) else read_file(Path(job))
         return self._submit({**record, **fields}, key, env)
+
+    def submit_all(
+        self,
+        jobs: Mapping[str, Any] | str | Path,
+        *,
+        key: str | None = None,
+        env: Env | None = None,
+    ) -> list[Handle]:
+        """Submit jobs that come after each other, all or none: a mapping or a file with `jobs`, by
+        name. Their handles come parents first."""
+        packs: dict[str, Pack] = {}
+
+        def complete(record: dict[str, Any]) -> dict[str, Any]:
+            body, pack = self._complete(record, env)
+            if pack is not None:
+                packs[pack.digest] = pack
+            return body
+
+        body = completed(read_pipeline(jobs), complete)
+        self._upload(packs.values())
+        call = self.connection.call
+        made = call(list[JobRecord], "POST", "/v1/pipelines", body=body, key=key or uuid.uuid4().hex)
+        return [Handle(self, record) for record in made]
 
     def submit_script(
         self,
@@ -117,9 +156,16 @@ class Client:
         pool: str | None = None,
         name: str | None = None,
         page: int = 100,
+        labels: Sequence[str] = (),
+        since: float | None = None,
+        before: float | None = None,
     ) -> Iterator[JobRecord]:
-        """Yield all jobs that the caller may see, newest first, reading page after page."""
-        query = {"status": list(statuses), "user": user, "pool": pool, "name": name, "limit": page}
+        """Yield the jobs that the caller may see, newest first, reading page after page.
+
+        `name`: a name, or a pattern with * and ?. `labels`: `key=value`, or a key. `since`, `before`:
+        when they were submitted, in s since 1970.
+        """
+        query = job_query(statuses, user, pool, name, labels, since, before) | {"limit": page}
         cursor: str | None = None
         while True:
             found = self.connection.call(JobPage, "GET", "/v1/jobs", query={**query, "cursor": cursor})
@@ -137,16 +183,24 @@ class Client:
         name: str | None = None,
         page: int = 100,
         cursor: str | None = None,
+        labels: Sequence[str] = (),
+        since: float | None = None,
+        before: float | None = None,
     ) -> JobPage:
         """Return a page of jobs: those with tasks, then waiting, then ended ones; the first page (no
-        `cursor`) with the counts of all by status. `cursor`: the `next` of the page before."""
-        query = {"status": list(statuses), "user": user, "pool": pool, "name": name, "limit": page}
+        `cursor`) with the counts of all by status. `cursor`: the `next` of the page before. The rest
+        is as in `jobs`."""
+        query = job_query(statuses, user, pool, name, labels, since, before) | {"limit": page}
         query |= {"cursor": cursor, "order": "active"}
         return self.connection.call(JobPage, "GET", "/v1/jobs", query=query)
 
     def job(self, which: str | int) -> JobDetail:
         """Return a job in detail: by number, by name, or another user's as `user/name`."""
         return self.connection.call(JobDetail, "GET", place("jobs", which))
+
+    def request(self, which: str | int) -> dict[str, Any]:
+        """Return the job file that would submit a job again, for `submit`."""
+        return self.connection.call(dict[str, Any], "GET", place("jobs", which, "request"))
 
     def record(self, which: str | int) -> JobRecord:
         """Return a job as lists show it."""
@@ -163,6 +217,12 @@ class Client:
         """
         query = {"force": True} if force else {}
         return self.connection.call(JobRecord, "DELETE", place("jobs", which), query=query)
+
+    def stop_all(self, selected: JobSelection | None = None, *, force: bool = False) -> list[JobRecord]:
+        """Stop the live jobs that are selected, together; None: all that the caller may stop."""
+        query = (selected or JobSelection()).query()
+        query |= {"all": selected is None or None, "force": force or None}
+        return self.connection.call(list[JobRecord], "DELETE", "/v1/jobs", query=query)
 
     def hold(self, which: str | int) -> JobRecord:
         """Hold a job: it is not started until it is released; one that runs is stopped and waits."""
@@ -225,6 +285,10 @@ class Client:
     def nodes(self) -> list[NodeRecord]:
         return self.connection.call(list[NodeRecord], "GET", "/v1/nodes")
 
+    def map(self) -> ClusterMap:
+        """Return which job each device works for, or is withheld for."""
+        return self.connection.call(ClusterMap, "GET", "/v1/map")
+
     def node(self, name: str) -> NodeRecord:
         """Return a node with its tasks."""
         return self.connection.call(NodeRecord, "GET", place("nodes", name))
@@ -252,16 +316,21 @@ class Client:
         max_priority: int | None = None,
         devices_per_user: int | None = None,
         lifted: Sequence[str] = (),
+        policy: str | None = None,
+        budget: float | None = None,
+        aim: str | None = None,
     ) -> PoolRecord:
         """Create or change a pool; what is not given stays unchanged.
 
         `quotas`: `reservation`, `share` and `limit` by device type. `allow`: users, and Unix groups as
-        `@group`, who may submit; empty: all. `lifted`: "max_priority" or "devices_per_user", where that
-        limit no longer applies.
+        `@group`, who may submit; empty: all. `lifted`: "max_priority", "devices_per_user", "policy",
+        "budget" or "aim", where that no longer applies. `policy`: who decides about its jobs, such as
+        "fifo"; `aim`: what that policy aims at, such as "makespan". `budget`: device-hours a month.
         """
         given: dict[str, Any] = {"parent": parent, "quotas": quotas, "shared": shared}
         given |= {"allow": None if allow is None else list(allow), "max_priority": max_priority}
         given |= {"devices_per_user": devices_per_user, "lifted": list(lifted) or None}
+        given |= {"policy": policy, "budget": budget, "aim": aim}
         body = {field: value for field, value in given.items() if value is not None}
         return self.connection.call(PoolRecord, "PUT", place("pools", name), body=body)
 
@@ -280,9 +349,10 @@ class Client:
         jobs: int | None = None,
         size: int | None = None,
         submissions: int | None = None,
+        device_hours: float | None = None,
     ) -> LimitRecord:
         """Change the limits of a user, or of everybody without their own."""
-        given = {"jobs": jobs, "size": size, "submissions": submissions}
+        given = {"jobs": jobs, "size": size, "submissions": submissions, "device_hours": device_hours}
         body = {field: value for field, value in given.items() if value is not None}
         return self.connection.call(LimitRecord, "PUT", place("limits", user), body=body)
 
@@ -296,6 +366,57 @@ class Client:
         """Return the last entries of the audit log, oldest first. `since`: s since 1970."""
         query: dict[str, Any] = {"user": user, "since": since, "limit": limit}
         return self.connection.call(list[ActRecord], "GET", "/v1/audit", query=query)
+
+    def usage(
+        self, *, since: float = 0.0, until: float | None = None, by: Sequence[str] = ("user",)
+    ) -> UsageReport:
+        """Return what jobs have held between two moments, in s since 1970, in whole hours.
+
+        `by`: "user", "pool", "application", "type", "job" or "label:KEY".
+        """
+        query: dict[str, Any] = {"since": since, "until": until, "by": ",".join(by)}
+        return self.connection.call(UsageReport, "GET", "/v1/usage", query=query)
+
+    def subscriptions(self) -> list[SubscriptionRecord]:
+        """List who is told what of jobs: the caller's, for an administrator everybody's."""
+        return self.connection.call(list[SubscriptionRecord], "GET", "/v1/notifications")
+
+    def subscribe(
+        self,
+        name: str,
+        *,
+        webhook: str = "",
+        command: str = "",
+        on: Sequence[str] = ("succeeded", "failed"),
+        patience: float = 1800.0,
+        pool: str = "",
+        everybody: bool = False,
+    ) -> SubscriptionRecord:
+        """Have a webhook told, or as an administrator a command run, when something happens to jobs.
+
+        `on`: "started", "succeeded", "failed", "stopped", "preempted" or "waiting" (for longer than
+        `patience`, in s).
+        """
+        body = {"webhook": webhook, "command": command, "on": list(on), "patience": patience}
+        body |= {"pool": pool, "everybody": everybody}
+        path = place("notifications", name)
+        return self.connection.call(SubscriptionRecord, "PUT", path, body=body)
+
+    def unsubscribe(self, name: str) -> None:
+        """Remove a subscription."""
+        self.connection.ask("DELETE", place("notifications", name))
+
+    def try_subscription(self, name: str) -> TrialRecord:
+        """Tell a subscriber of something that did not happen; return how it went."""
+        return self.connection.call(TrialRecord, "POST", place("notifications", name, "test"))
+
+    def notify_secret(self) -> str:
+        """Return the key that the caller's notices are signed with."""
+        return self.connection.call(SecretRecord, "GET", "/v1/notification-key").secret
+
+    def session_code(self) -> str:
+        """Make a code that logs a browser in as this caller, once, within a minute."""
+        return self.connection.call(CodeRecord, "POST", "/v1/session/code").code
 
     def policy(self) -> PolicyRecord:
         """Return the active policy and the names of all."""
@@ -378,6 +499,11 @@ class Client:
         kept = not (self._url or os.environ.get(URL))
         return is_this_machine(self.connection.url, kept=kept)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the daemon's address is another machine's."""
+        return self._transport is None and not is_this_machine(self.connection.url, kept=True)
+
     def close(self) -> None:
         for pack in self._packs.values():
             pack.file.close()
@@ -393,20 +519,29 @@ class Client:
         self.close()
 
     def _submit(self, record: Mapping[str, Any], key: str | None, env: Env | None) -> Handle:
+        body, key = self.prepared(record, env), key or uuid.uuid4().hex
+        return Handle(self, self.connection.call(JobRecord, "POST", "/v1/jobs", body=body, key=key))
+
+    def prepared(self, record: Mapping[str, Any], env: Env | None) -> dict[str, Any]:
+        """Return a job as the daemon takes it, once what it ships is there."""
         body, pack = self._complete(record, env)
-        if pack is not None:
-            from muster.client.pack_upload import upload
+        self._upload([pack] if pack is not None else [])
+        return body
+
+    def _upload(self, packs: "Iterable[Pack]") -> None:
+        for pack in packs:
+            from muster.client.pack_upload import upload  # seldom needed
 
             upload(self.connection, pack)
-        key = key or uuid.uuid4().hex
-        return Handle(self, self.connection.call(JobRecord, "POST", "/v1/jobs", body=body, key=key))
 
     def _complete(
         self, record: Mapping[str, Any], env: Env | None
     ) -> tuple[dict[str, Any], "Pack | None"]:
         """Return the job with its variables and where it is submitted, and the folder that it ships;
         ClientError if it cannot run."""
-        complete = with_origin(with_variables(record, env), of_this_python(os.environ))
+        complete = with_origin(
+            with_variables(parents_numbered(record), env), of_this_python(os.environ)
+        )
         if self.same_machine:
             refuse_unrunnable(complete)
         folder = shipping(complete)

@@ -33,6 +33,9 @@ SILENCE = 45.0
 LOOK = 2.0
 """s of silence after which a stream with a deadline is reopened: how late it may notice it."""
 
+SWITCHING = 101
+"""The status of an answer after which the connection speaks another protocol."""
+
 _BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
 Query = Mapping[str, str | int | bool | list[str] | None]
 
@@ -116,6 +119,23 @@ class DaemonConnection:
             if answer.status_code != 429 or not busy.rest(_retry_after(answer)):
                 raise_for(answer)
                 return answer
+
+    def upgrade(self, path: str, protocol: str, query: Query) -> httpx.Response:
+        """Send a request that changes the protocol of its connection; the answer has that as its
+        `network_stream`, and is closed by the caller."""
+        headers = {"Connection": "Upgrade", "Upgrade": protocol}
+        request = self._http.build_request(
+            "GET", path, params=_given(query), headers=headers, extensions=self._extensions
+        )
+        try:
+            answer = self._http.send(request, stream=True)
+            if answer.status_code != SWITCHING:
+                answer.read()
+                answer.close()
+                raise_for(answer)
+        except httpx.TransportError as error:
+            raise no_daemon(self.url, error) from error
+        return answer
 
     def follow(
         self, path: str, query: Query, mark: str | None = None, until: float | None = None

@@ -1,26 +1,24 @@
 """A submitted job, to wait for, inspect and stop."""
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
 
+from muster.client.errors import ClientError
+from muster.client.tracked import Tracked
 from muster.wire.records import OVER, JobRecord
 
 if TYPE_CHECKING:
     from muster.client.client import Client
 
 
-class Handle:
+class Handle(Tracked[JobRecord]):
+    """`job = client.submit(...)`."""
+
     def __init__(self, client: "Client", record: JobRecord) -> None:
-        self._client, self._record = client, record
-
-    @property
-    def number(self) -> int:
-        return self._record.number
-
-    @property
-    def name(self) -> str:
-        return self._record.name
+        super().__init__(record)
+        self._client = client
 
     def record(self) -> JobRecord:
         """Return its current state."""
@@ -33,6 +31,30 @@ class Handle:
         until = None if timeout is None else time.monotonic() + timeout
         while self.record().status not in OVER:
             self._client.await_end(str(self.number), until)
+        return self._record
+
+    def __await__(self) -> Generator[Any, None, JobRecord]:
+        """Wait in an event loop until it has finished; all jobs of a client share one stream for it."""
+        return self._ended().__await__()
+
+    async def _ended(self) -> JobRecord:
+        import asyncio  # slow to import: most commands need none
+
+        ended: Future[JobRecord] = Future()
+
+        def told(found: JobRecord | ClientError) -> None:
+            if isinstance(found, ClientError):
+                ended.set_exception(found)
+            elif found.status in OVER:
+                ended.set_result(found)
+
+        if self._record.status not in OVER:
+            watcher = self._client.watcher
+            try:
+                await asyncio.to_thread(watcher.watch, self.number, told)  # it sends a request
+                self._record = await asyncio.wrap_future(ended)
+            finally:
+                watcher.forget(self.number, told)
         return self._record
 
     def logs(self, task: str | None = None, follow: bool = True) -> Iterator[str]:
@@ -66,9 +88,6 @@ class Handle:
     def resize(self, least: int, most: int | None = None, servers: int | None = None) -> JobRecord:
         """Change how many workers it asks for: exactly `least`, or from `least` to `most`."""
         return self._client.resize(self.number, least, most, servers)
-
-    def __repr__(self) -> str:
-        return f"<job {self.number} {self.name!r}, {self._record.status}>"
 
 
 class InsideHandle(Handle):
@@ -109,3 +128,19 @@ class InsideHandle(Handle):
     def resize(self, least: int, most: int | None = None, servers: int | None = None) -> JobRecord:
         """Do nothing: it has ended."""
         return self._record
+
+
+def parents_numbered(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job with numbers for the handles that it comes after: `[prep]`, `{prep: "any"}`."""
+    after = record.get("after")
+    if isinstance(after, Tracked):
+        after = after.number
+    elif isinstance(after, Mapping):
+        after = {_number(each): when for each, when in after.items()}
+    elif isinstance(after, list | tuple):
+        after = [_number(each) for each in after]
+    return {**record, "after": after} if after is not None else dict(record)
+
+
+def _number(parent: object) -> Any:
+    return parent.number if isinstance(parent, Tracked) else parent

@@ -6,6 +6,7 @@ The application runs in an event loop of another thread; the client blocks in it
 import asyncio
 import concurrent.futures
 import queue
+import weakref
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 
@@ -27,10 +28,12 @@ class InProcess(httpx.BaseTransport):
 
     def __init__(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         self._app, self._loop = app, loop
+        self._under_way: weakref.WeakSet[_Exchange] = weakref.WeakSet()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return when the answer begins; its body is streamed."""
         exchange = _Exchange(request, self._loop, request.read())
+        self._under_way.add(exchange)
         exchange.task = asyncio.run_coroutine_threadsafe(exchange.run(self._app), self._loop)
         start = exchange.take()
         if start is _END:
@@ -39,6 +42,11 @@ class InProcess(httpx.BaseTransport):
         return httpx.Response(
             start["status"], headers=start["headers"], stream=_Body(exchange), request=request
         )
+
+    def close(self) -> None:
+        """End what is under way, such as a stream that another thread follows."""
+        for exchange in list(self._under_way):
+            exchange.end()
 
 
 class _Exchange:
@@ -80,6 +88,11 @@ class _Exchange:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._gone.set)
             self._loop.call_soon_threadsafe(self._room.release)
+
+    def end(self) -> None:
+        """In any thread: leave, and let whoever reads see the end."""
+        self.leave()
+        self._parts.put(_END)
 
     async def _receive(self) -> Message:
         if not self._asked:

@@ -12,22 +12,27 @@ from muster.client.errors import ClientError, FieldFault
 
 def read_file(path: Path) -> dict[str, Any]:
     """Read a job file; paths in it count from its own folder."""
-    record = _mapping(path)
+    record = file_mapping(path)
     record.setdefault("name", path.stem)
+    return placed(record, path.parent)
+
+
+def placed(record: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a job with its paths counted from a folder."""
     if isinstance(record.get("folder"), str):
-        record["folder"] = str(path.parent.absolute() / record["folder"])
+        record["folder"] = str(folder.absolute() / record["folder"])
     if isinstance(record.get("ship"), str):
-        record["ship"] = str(path.parent.absolute() / record["ship"])
+        record["ship"] = str(folder.absolute() / record["ship"])
     place = record.get("checkpoint")
     if isinstance(place, str) and "://" not in place:
-        record["checkpoint"] = str(path.parent.absolute() / place)
+        record["checkpoint"] = str(folder.absolute() / place)
     source = record.get("resume_from")
     if isinstance(source, str) and "/" in source and "://" not in source:
-        record["resume_from"] = str(path.parent.absolute() / source)
+        record["resume_from"] = str(folder.absolute() / source)
     model = record.get("model")
     if isinstance(model, str) and ("/" in model or model.endswith((".yaml", ".yml"))):
-        profile = path.parent / model
-        record["model"] = {"name": profile.stem, **_mapping(profile)}
+        profile = folder / model
+        record["model"] = {"name": profile.stem, **file_mapping(profile)}
     return record
 
 
@@ -67,7 +72,8 @@ def with_variables(record: Mapping[str, Any], env: Mapping[str, str | None] | No
     return {**record, "env": found} if found else dict(record)
 
 
-def _mapping(path: Path) -> dict[str, Any]:
+def file_mapping(path: Path) -> dict[str, Any]:
+    """Read a file that is a mapping; ClientError if it is not."""
     from muster.client.as_written import YAMLError, read_yaml
 
     try:

@@ -97,9 +97,10 @@ def _found(record: Mapping[str, Any], env: Mapping[str, str]) -> str | None:
 
 
 def _first_word(record: Mapping[str, Any]) -> str | None:
-    """Return the program that is executed; None where a shell runs the command, or it is no command."""
+    """Return the program that is executed here; None where a shell runs the command, or a container
+    has it, or it is no command."""
     command = record.get("command")
-    if str(record.get("shell", "false")).lower() != "false":
+    if str(record.get("shell", "false")).lower() != "false" or record.get("container"):
         return None
     if isinstance(command, str):
         try:

@@ -48,6 +48,16 @@ def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
     return user_config_path("muster") / "client.json"
 
 
+def data_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder for this user's own files: `MUSTER_HOME`, or the user's data folder."""
+    home = environ.get(HOME)
+    if home:
+        return Path(home).absolute()
+    from platformdirs import user_data_path
+
+    return user_data_path("muster")
+
+
 def read_settings(environ: Mapping[str, str] = os.environ) -> ClientSettings:
     """Return the settings in force. The file's token is used for the file's daemon only."""
     url, token, ca = environ.get(URL), environ.get(TOKEN) or None, environ.get(CA) or None

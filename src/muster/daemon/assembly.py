@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from muster.daemon.loop.loop import Daemon, Pace
 from muster.daemon.loop.recover import ClusterChangedError, load_state, note_ends, reattach
 from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
-from muster.daemon.service.job_service import JobService
+from muster.daemon.notify.notifier import Notifier
 from muster.daemon.service.packs import PackShelf
+from muster.daemon.service.sweep_service import SweepService
 from muster.daemon.service.trust_requests import SECRET
 from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.node_place import NodePlace, place_of
@@ -79,8 +80,12 @@ class Site:
     """Called after each cycle, to ask for nodes or give some back."""
     blind: Callable[[], tuple[str, ...]] = tuple
     """The nodes with agents that do not see the daemon's files."""
+    busy: Callable[[], Mapping[str, Sequence[float | None]]] = dict
+    """How busy the devices of nodes are, 0 to 1, as far as they tell."""
     learn_links: bool = True
     """Whether decisions are made by what links have carried, or by the cluster file alone."""
+    planners: int = 1
+    """Planners that decide beside each other; more than one are processes of their own."""
 
 
 class RunningDaemon:
@@ -92,14 +97,17 @@ class RunningDaemon:
         self.daemon, self.tasks = daemon, tasks
         name, folder_of = site.cluster.name, around.folder_of
         packs = PackShelf(site.folder.parent / PACKS)
-        self.service = JobService(daemon, name, folder_of, site.submitters, site.caveats, packs)
+        self.service = SweepService(daemon, name, folder_of, site.submitters, site.caveats, packs)
         self.service.identities, self.service.job_secrets = site.identities, around.secrets
         self.service.gone = site.gone
+        self.notifier = self.service.notifier = Notifier(daemon)
+        daemon.noted.append(self.service.count_members)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Start its loop."""
         self._task = asyncio.get_running_loop().create_task(self.daemon.run(), name="muster-daemon")
+        self.notifier.begin()
 
     async def ended(self) -> None:
         """Wait until the daemon ends; raises its error."""
@@ -108,6 +116,7 @@ class RunningDaemon:
 
     async def close(self) -> None:
         """Stop the daemon; tasks keep running."""
+        await self.notifier.close()
         self.daemon.close()
         with contextlib.suppress(asyncio.CancelledError):
             await self.ended()
@@ -161,7 +170,7 @@ async def _attached(
         lambda job, task: orders.make(daemon.view.jobs[job], daemon.state.gangs[job], task),
         lambda job, timeout: daemon.post(Entry(events=[(job, timeout)])),
     )
-    daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), performer, pace)
+    daemon = Daemon(state, store, executor, clock, beliefs, Metrics(), performer, pace, site.planners)
     daemon.note_exit = orders.note_exit
     messages = TaskMessages(daemon, around)
     for forget in (messages.forget, orders.forget, tasks.drop):
@@ -171,11 +180,15 @@ async def _attached(
         loop.call_soon_threadsafe(daemon.wake)
 
     daemon.agents, daemon.blind = site.agents, site.blind
+    daemon.accounts.busy = site.busy
     if site.want is not None:
         daemon.decided.append(site.want)
     site.expect(state.view.cluster.nodes)
     executor.listen(wake)
     reattach(daemon)
+    tasks.take_report = messages.take_report
+    daemon.noted.append(messages.sweeps.noted)
+    messages.sweeps.resume()
     running = RunningDaemon(daemon, tasks, site, around)
     running.service.warning = site.warning
     return running

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from muster.model.topology import MAX_DEVICES
 from muster.wire.records import NodeHealth
 
 BROKEN = {
@@ -50,7 +51,14 @@ def read_health(said: Mapping[str, Any], age: float = 0.0) -> NodeHealth:
         load=_number(said.get("load")),
         age=age,
         shares=said["shares"] if isinstance(said.get("shares"), bool) else None,
+        busy=_parts(said.get("busy")),
     )
+
+
+def _parts(said: Any) -> tuple[float | None, ...]:
+    """Return how busy devices are; what is no part of one is unknown."""
+    numbers = [_number(each) for each in said[:MAX_DEVICES]] if isinstance(said, list | tuple) else []
+    return tuple(each if each is not None and 0 <= each <= 1 else None for each in numbers)
 
 
 def unhealthy(health: NodeHealth) -> str:

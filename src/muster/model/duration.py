@@ -26,3 +26,8 @@ def clock(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes:02}m"
     return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def in_hours(hours: float) -> str:
+    """Device-hours for people: `0.00212`, `412.7`, `5,000.3`."""
+    return f"{hours:,.1f}" if hours >= 10.0 else f"{hours:.3g}"

@@ -103,11 +103,13 @@ class Requeued(_JobFact):
 
 @dataclass(frozen=True, slots=True)
 class JobHeld:
-    """A user holds the job: it is not started until it is released."""
+    """A user or its sweep holds the job: it is not started until it is released."""
 
     job: int
     by: str
     at: float
+    why: str = ""
+    """Why its sweep does; empty: a user does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,26 @@ class Cancelled:
 
     job: int
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyMet:
+    """A job that this one comes after has ended as it must."""
+
+    job: int
+    parent: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The job ended without a start: a job that it comes after ended otherwise."""
+
+    job: int
+    parent: int
+    at: float
+    why: str = ""
+    """Which job, and how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +285,8 @@ JobEvent = (
     | Reshaped
     | Ended
     | Cancelled
+    | DependencyMet
+    | Skipped
 )
 NodeEvent = NodeAdded | NodeLost | NodeReturned | NodeDraining | NodeLeft
 Event = Submitted | JobEvent | NodeEvent | PoolsSet

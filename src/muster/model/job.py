@@ -79,6 +79,32 @@ class Origin:
     host: str = ""
 
 
+AUTO = "auto"
+CONTAINER_ENGINES = ("apptainer", "enroot", "podman", "bwrap")
+"""What runs containers without a daemon of its own; those before others are taken first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """An image that tasks run in, and what runs it."""
+
+    image: str
+    engine: str = AUTO
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The engines that may run it, the best first: the one asked for, or all that know its kind."""
+        if self.engine != AUTO:
+            return (self.engine,)
+        if self.image.endswith(".sif"):
+            return ("apptainer",)
+        if self.image.endswith(".sqsh"):
+            return ("enroot", "apptainer")
+        if self.image.startswith("/"):  # a folder
+            return ("bwrap", "apptainer")
+        return ("apptainer", "podman") if "://" in self.image else ("podman", "enroot")
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """How a job's command is run, stopped and restarted."""
@@ -126,6 +152,67 @@ class Program:
     the script says."""
     until_set: float = 0.0
     """When that was last changed, s, from which on it comes before the script's; 0: never."""
+    notify: str = ""
+    """Webhook that is told what becomes of it; empty: none."""
+    notify_on: tuple[str, ...] = ()
+    """What it is told of: see `Happening`."""
+    slurm_env: bool = False
+    """Whether its tasks get Slurm's variables, too."""
+    interactive: float | None = None
+    """s without activity after which a job that people attach to ends, 0: never; None: it has no
+    terminal."""
+    container: Container | None = None
+    """What its tasks run in; None: the node itself."""
+
+
+class When(StrEnum):
+    """How a job must have ended for those after it to start."""
+
+    OK = "ok"
+    """It succeeded."""
+    ANY = "any"
+    """It ended, however."""
+    FAILED = "failed"
+    """It ended without success: it failed, was stopped, or was skipped itself."""
+
+    def met_by(self, status: str) -> bool:
+        """Whether a job that ended so lets those after it start."""
+        return self is When.ANY or (status == "succeeded") is (self is When.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A job that must have ended before another starts."""
+
+    job: str
+    """As its user named it: a name, a number or `user/name`; from its submission on, its name."""
+    when: When = When.OK
+    number: int = 0
+    """Of that job, from the submission on: its name may be reused. 0: not known yet."""
+    met: bool = False
+    """Whether it has ended so."""
+    sweep: bool = False
+    """Whether it is a sweep: that has succeeded if no member failed or was stopped."""
+
+    @property
+    def named(self) -> str:
+        """`job 3 (prep)`."""
+        return f"{'sweep' if self.sweep else 'job'} {self.number} ({self.job})"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPlace:
+    """Which member of which sweep a job is."""
+
+    sweep: int
+    """The sweep's number."""
+    name: str
+    index: str
+    """What the member is called within the sweep."""
+    size: int
+    """Members of the sweep."""
+    params: tuple[tuple[str, str], ...] = ()
+    """Its values, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +228,7 @@ class Job:
     roles: tuple[RoleSpec, ...] = ()
     device_types: tuple[str, ...] = ()
     same_generation: bool = True
+    """Whether it starts on devices of one generation."""
     locality: Locality = Locality()
     profile: StepProfile | None = None
     duration: float | None = None
@@ -164,12 +252,24 @@ class Job:
     """Whether it continues from a checkpoint after a stop; else it starts over."""
     largest_batch: int | None = None
     """Samples to which a step may grow from `batch`; None: as its script says."""
+    sweep: SweepPlace | None = None
+    """The sweep that it is a member of; None: it was submitted by itself."""
+    after: tuple[Dependency, ...] = ()
+    """Jobs that must have ended before it starts."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Keys and values by which its user finds it, sorted by key."""
+    spans: bool = True
+    """Whether it may be lent idle devices of other types while it runs and is resized live."""
 
     elastic: bool = field(init=False, repr=False, compare=False)
     """Whether it can run with more than its gang. Stored because every cycle asks it of every job."""
+    mixes: bool = field(init=False, default=False, repr=False, compare=False)
+    """Whether it may have devices of several types at once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "elastic", any(spec.most > spec.gang for spec in self.roles))
+        live = self.elastic and not self.restarts and len(self.roles) == 1
+        object.__setattr__(self, "mixes", not self.same_generation or (self.spans and live))
 
     @property
     def full_name(self) -> str:

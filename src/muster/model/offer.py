@@ -42,3 +42,5 @@ class NodeOffer:
     """Network interface of the address; empty: unknown."""
     user: str = ""
     """Whom its tasks run as; empty: their submitters."""
+    containers: tuple[str, ...] = ()
+    """Engines that it has to run containers."""

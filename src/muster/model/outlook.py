@@ -5,6 +5,7 @@ know whether they were learnt or come from an oracle. Work is in a unit of the j
 seconds alone): only work over speed, a time in s, compares between jobs.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -35,10 +36,22 @@ class Table:
             return 0.0
         return self.rates[min(workers, len(self.rates)) - 1]
 
+    def all_rates(self, workers: Iterable[int]) -> list[float]:
+        """Return the same for several numbers of workers, all positive."""
+        rates, last = self.rates, len(self.rates)
+        return [rates[(count if count < last else last) - 1] for count in workers]
+
     def with_batch(self, workers: int, batch: int) -> "Table":
         """Return the same with another batch for a number of workers."""
         at = min(max(workers, 1), len(self.batches)) - 1
         return replace(self, batches=(*self.batches[:at], batch, *self.batches[at + 1 :]))
+
+    def only(self, parts: Sequence[float], most: float) -> "Table":
+        """Return the same, 0 where the part of each of k workers, `parts[k - 1]`, exceeds a limit."""
+        if max(parts, default=0.0) <= most:
+            return self
+        rates = (self.rate("", k) if part <= most else 0.0 for k, part in enumerate(parts, 1))
+        return replace(self, rates=tuple(rates))
 
     def batch(self, device_type: str, workers: int) -> int | None:
         """The best batch; None: the job's own."""
@@ -65,3 +78,5 @@ class Outlook:
     such as jobs have on average."""
     untried: tuple[str, ...] = ()
     """Device types on which no job like it was measured: its speed there is that of others."""
+    mixing: float = 1.0
+    """Its measured speed on devices of several types, over what `perf.mixture` predicts."""

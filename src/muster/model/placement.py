@@ -1,7 +1,9 @@
 """Each task on a node, with the bits of its devices."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from muster.model.job import Need, Role
 
@@ -17,9 +19,11 @@ class Slot:
     need: Need
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Placement:
-    """The slots of all tasks of a job."""
+    """The slots of all tasks of a job.
+
+    Counts are kept once worked out: every cycle asks every placement for them."""
 
     slots: tuple[Slot, ...]
 
@@ -36,9 +40,13 @@ class Placement:
 
     def count(self, role: Role) -> int:
         """Count the tasks of a role."""
-        return sum(1 for slot in self.slots if slot.role is role)
+        return self._roles.get(role, 0)
 
-    @property
+    @cached_property
+    def _roles(self) -> dict[Role, int]:
+        return dict(Counter(slot.role for slot in self.slots))
+
+    @cached_property
     def devices(self) -> int:
         """All devices held."""
         return sum(slot.bits.bit_count() for slot in self.slots)

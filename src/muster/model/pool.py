@@ -69,6 +69,12 @@ class Pool:
     """Highest priority of a user's job; None: any."""
     devices_per_user: int | None = None
     """Most devices, of all types, that one user's jobs may hold; None: no limit."""
+    policy: str | None = None
+    """Name of the policy that decides about its jobs; None: that of the pool above."""
+    budget: float | None = None
+    """Device-hours, of all types, that its jobs may use in a calendar month; None: no limit."""
+    aim: str | None = None
+    """What its policy aims at, such as makespan; None: what it is set to above."""
 
     def quota(self, device_type: str) -> Quota:
         """Return the pool's quota for a device type."""
@@ -146,6 +152,18 @@ class PoolTree:
         while name != ROOT:
             yield name
             name = self.pools[name].parent
+
+    def policy_of(self, name: str, cluster: str) -> str:
+        """Return the policy of a pool: its own, else that of the nearest pool above, else the
+        cluster's. The nearest aim up to there is its last option: `muster:aim=makespan`."""
+        aim, policy = None, cluster
+        for each in self.ancestry(name):
+            pool = self.pools[each]
+            aim = aim or pool.aim
+            if pool.policy is not None:
+                policy = pool.policy
+                break
+        return policy if aim is None else f"{policy}{',' if ':' in policy else ':'}aim={aim}"
 
     def overbooked(self, devices: Mapping[str, int]) -> tuple[str, int, int] | None:
         """Return the first type of which pools reserve more than there is, and both amounts."""

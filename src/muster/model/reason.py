@@ -49,9 +49,14 @@ class Code(StrEnum):
     WAITING_CORES = "waiting.cores"
     WAITING_POLICY = "waiting.policy"
     WAITING_HELD = "waiting.held"
+    WAITING_RUNG = "waiting.rung"
     WAITING_RESTART = "waiting.restart"
+    WAITING_BUDGET = "waiting.budget"
     RESTARTING = "running.restarting"
     CONVERGED = "running.converged"
+    STOPPING_RUNG = "stopping.rung"
+    WAITING_AFTER = "waiting.after"
+    SKIPPED = "skipped.after"
 
 
 SENTENCES: dict[Code, str] = {
@@ -92,9 +97,14 @@ SENTENCES: dict[Code, str] = {
     Code.WAITING_CORES: "devices are free, but too few CPU cores or too little memory beside them",
     Code.WAITING_POLICY: "other jobs come first under the policy",
     Code.WAITING_HELD: "held by a user, until `muster release`",
+    Code.WAITING_RUNG: "paused by its sweep until its metric is among the best of its rung",
+    Code.STOPPING_RUNG: "stopped by its sweep: others do better after as many epochs",
     Code.WAITING_RESTART: "waits in the queue before it restarts, after losses in a row",
+    Code.WAITING_BUDGET: "its pool or its user has used up the month's device-hours",
     Code.CONVERGED: "its loss has stopped falling; it runs on until its own end or `muster stop`",
     Code.RESTARTING: "waits on its devices before it restarts, after a loss",
+    Code.WAITING_AFTER: "waits for another job to end; it holds no place in the queue until then",
+    Code.SKIPPED: "ended without a start: a job that it comes after ended otherwise",
 }
 
 

@@ -14,8 +14,17 @@ from muster.model.event import (
     PoolsSet,
     Submitted,
 )
-from muster.model.job import Role
+from muster.model.job import Container, Role
 from muster.model.placement import Slot
+from muster.model.sweep import (
+    SweepDependencyMet,
+    SweepEnded,
+    SweepFact,
+    SweepResized,
+    SweepSkipped,
+    SweepStopped,
+    SweepSubmitted,
+)
 
 LEASE = 60.0
 """s without word from the daemon after which a node kills a task that shall run at most once: twice as
@@ -92,6 +101,11 @@ class TaskOrder:
     """s without word from the daemon after which its node kills it (at most once); 0: never."""
     ship: str = ""
     """Content hash of the packed folder that it runs in; empty: its folder is already there."""
+    terminal: float | None = None
+    """s without activity after which a task on a terminal is ended, 0: never; None: it has no
+    terminal."""
+    container: Container | None = None
+    """What it runs in; None: the node itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +200,8 @@ class StopAsked:
     at: float
     force: bool = False
     """Kill its tasks at once."""
+    why: str = ""
+    """Why its sweep stops it; empty: its user does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +276,12 @@ TaskFact = (
 )
 """Facts of the journal beside those of `model.event`; the view does not depend on them."""
 
-Fact = Event | TaskFact
+Fact = Event | TaskFact | SweepFact
 """A fact of the journal."""
 
 
 def job_of(fact: Fact) -> int | None:
-    """Return the number of the job a fact is about; None: no job."""
+    """Return the number of the job or sweep a fact is about; None: neither."""
     match fact:
         case Submitted(job=job):
             return job.number
@@ -273,5 +289,9 @@ def job_of(fact: Fact) -> int | None:
             return None
         case PoolsSet() | PolicySet():
             return None
+        case SweepSubmitted(sweep=sweep):
+            return sweep.number
+        case SweepResized() | SweepStopped() | SweepDependencyMet() | SweepSkipped() | SweepEnded():
+            return fact.sweep
         case _:
             return fact.job

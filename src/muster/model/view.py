@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from muster.model.cluster import Cluster
-from muster.model.job import Job
+from muster.model.job import Dependency, Job
 from muster.model.outlook import Outlook
 from muster.model.placement import Placement, Slot
 from muster.model.plan import ChosenPlan
@@ -72,8 +72,14 @@ class JobState:
         return self.served + self.placement.devices * max(0.0, now - self.since)
 
     def may_start(self, now: float) -> bool:
-        """Whether neither a user nor a delay after losses keeps it from being started."""
-        return not self.held_by and self.not_before <= now
+        """Whether neither a user, a delay after losses nor another job keeps it from being started."""
+        return not self.held_by and self.not_before <= now and not self.awaited
+
+    @property
+    def awaited(self) -> tuple[Dependency, ...]:
+        """The jobs that must still end before it starts."""
+        after = self.job.after
+        return tuple(each for each in after if not each.met) if after else after
 
     @property
     def keeps_work(self) -> bool:

@@ -24,6 +24,11 @@ class Admission:
         self._cluster = cluster
         self._known.clear()
 
+    def refuse(self, arrival: Arrival, why: str) -> None:
+        """Record a job that can never run."""
+        self.refused.append(arrival)
+        self.why[why] += 1
+
     def refuses(self, arrival: Arrival) -> bool:
         """Whether the job can never run; if so, record it."""
         key = admission_key(arrival.job)
@@ -32,6 +37,5 @@ class Admission:
             self._known[key] = refusal.why if refusal else None
         why = self._known[key]
         if why is not None:
-            self.refused.append(arrival)
-            self.why[why] += 1
+            self.refuse(arrival, why)
         return why is not None

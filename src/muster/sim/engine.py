@@ -15,9 +15,12 @@ from random import Random
 
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.core.cycle.cycle_state import Rules
+from muster.core.cycle.sections import is_informed
+from muster.core.planners.beside import PlannersBeside
 from muster.core.state.begin import begun
 from muster.core.state.check import check
 from muster.core.state.evolve import evolve
+from muster.core.state.startable import startable
 from muster.model.cluster import Cluster
 from muster.model.decision import Kind
 from muster.model.event import (
@@ -44,6 +47,8 @@ from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.executor import Pauses, VirtualClock, VirtualExecutor
 from muster.sim.life import Life
 from muster.sim.meetings import Meetings
+from muster.sim.midway import Midway
+from muster.sim.parents import TraceParents
 from muster.sim.truth import Arrival
 
 INTERVAL = 60.0
@@ -103,6 +108,19 @@ class Setting:
     """Whether decisions are made by what links have carried."""
     whole: Cluster | None = None
     """All nodes that are ever there; None: those of the cluster, and later those that are added."""
+    planners: int = 1
+    """Planners that decide beside each other, each for its own pools."""
+    coarse: float = 0.0
+    """Least time between two cycles, as a part of the time since the simulation began."""
+
+    def cycle(self) -> Cycle:
+        """Return a cycle that decides as set."""
+        planners = (
+            PlannersBeside(self.policy, self.planners, self.rules, explain=self.explain)
+            if self.planners > 1
+            else None
+        )
+        return Cycle(self.policy, self.rules, explain=self.explain, planners=planners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +140,12 @@ Observer = Callable[[View, float, bool], None]
 class Engine:
     """A running simulation."""
 
-    def __init__(self, setting: Setting, arrivals: Iterable[Arrival]) -> None:
+    def __init__(
+        self, setting: Setting, arrivals: Iterable[Arrival], midway: Midway | None = None
+    ) -> None:
+        """`midway`: where to begin; None: with an empty cluster."""
         self.setting = setting
-        self.clock = VirtualClock()
+        self.clock = VirtualClock(0.0 if midway is None else midway.now)
         whole = setting.whole or setting.cluster
         self.executor = VirtualExecutor(self.clock, whole, setting.pauses, setting.disturbance)
         self.view = View(0, setting.cluster, setting.pools, {})
@@ -139,17 +160,37 @@ class Engine:
         """Jobs ended since this was last emptied, and when."""
         self.cycles = 0
         self.events = 0
-        self._cycle = Cycle(setting.policy, setting.rules, explain=setting.explain)
+        self._parents = TraceParents()
+        self._is_informed = is_informed(setting.pools, setting.policy)
+        self._cycle = setting.cycle()
         self._memory = Memory()
         self._coming = iter(arrivals)
         self._next: Arrival | None = next(self._coming, None)
         self._incidents = deque(sorted(setting.incidents, key=attrgetter("at")))
         self._tick = inf
+        self._begin = self._rested = self.clock.now()
+        """When it began; before which no cycle runs (see `coarse`)."""
         self._idle = 0
         """Cycles in a row that changed nothing, since the last event."""
         self.observer: Observer | None = None
         self.stuck = False
         """Whether it ended with jobs that can never start."""
+        if midway is not None:
+            self._resume(midway)
+
+    def midway(self) -> Midway:
+        """Return the present, for another simulation to begin with."""
+        now = self.clock.now()
+        for life in self.executor.lives.values():
+            life.advance(now)
+        return Midway(now, self.view, self.executor.underway(), self._memory)
+
+    def _resume(self, midway: Midway) -> None:
+        """Begin in the middle, and decide at once."""
+        self.view, self._memory, self._tick = midway.view, midway.memory, midway.now
+        for number, state in midway.view.jobs.items():
+            self.executor.resume(state, midway.lives[number])
+            self._parents.resume(state.job)
 
     def frames(self) -> Iterator[Frame]:
         """Run to the end; yield a frame per cycle."""
@@ -191,9 +232,13 @@ class Engine:
     def _submitted(self, arrival: Arrival) -> Sequence[Event]:
         if self.setting.admission and self.admission.refuses(arrival):
             return ()
-        life = self.executor.admit(arrival.job, arrival.truth)
+        if arrival.job.after and (problem := self._parents.problem(arrival.job)):
+            self.admission.refuse(arrival, problem)
+            return ()
+        job = self._parents.admitted(arrival.job)
+        life = self.executor.admit(job, arrival.truth)
         life.submitted = arrival.at
-        return (Submitted(arrival.job, arrival.at),)
+        return (Submitted(job, arrival.at),)
 
     def _fold(self, facts: Sequence[Event]) -> None:
         self.events += len(facts)
@@ -203,16 +248,28 @@ class Engine:
                 life = self.executor.lives.pop(fact.job)
                 self.beliefs.ended(life.job, life.truth.work)
                 self.ended.append((life, fact.at))
+        self._let_start([fact for fact in facts if isinstance(fact, Ended)])
+
+    def _let_start(self, ends: Sequence[Ended]) -> None:
+        """Tell the jobs that come after these."""
+        met = self._parents.met(ends)
+        if met:
+            self._fold(met)
 
     def _due(self, facts: Sequence[Event]) -> bool:
         """Whether to decide at this moment."""
         now = self.clock.now()
         if self.setting.rounds:
             return round(now / self.setting.interval) * self.setting.interval == now
+        if now < self._rested and (facts or now >= self._tick):
+            self._tick = self._rested
+            return False
         return now >= self._tick or bool(facts)
 
     def _settle(self) -> Iterator[Frame]:
         """Run cycles until nothing more changes at this moment."""
+        now = self.clock.now()
+        self._rested = now + self.setting.coarse * (now - self._begin)
         self._watch()
         cycles = 0
         while cycles < SETTLED:
@@ -226,6 +283,8 @@ class Engine:
     def _once(self) -> tuple[Frame, list[Event]]:
         """Run a cycle; return its frame and the events it led to at once."""
         now, before = self.clock.now(), self._informed()
+        if self._parents.waiting:
+            before = startable(before, now)
         decided = self._cycle.decide(before, now, self._memory)
         check(before, decided)
         self._memory = decided.memory
@@ -278,7 +337,7 @@ class Engine:
         uplinks = self.crossings.uplinks(self.view.cluster, now)
         if uplinks != self.view.uplinks:
             self.view = replace(self.view, uplinks=uplinks)
-        if not self.setting.policy.informed:
+        if not self._is_informed:
             return self.view
         outlooks = {job: self._outlook(job, now) for job in self.view.jobs}
         return replace(self.view, outlooks=among_neighbours(outlooks, self.meetings.all_slowed()))
@@ -291,7 +350,7 @@ class Engine:
     def _watch(self) -> None:
         """Pass on jobs' reports, once per pace, with measurement noise."""
         self.meetings.watch(self.clock.now(), self.setting.watched)
-        if not self.setting.policy.informed and not self.setting.true_links:
+        if not self._is_informed and not self.setting.true_links:
             return
         now = self.clock.now()
         for life in self.executor.lives.values():
@@ -303,7 +362,7 @@ class Engine:
                 continue
             life.reported = life.version
             self.crossings.watch(life, self.view.cluster, now)
-            if self.setting.policy.informed:
+            if self._is_informed:
                 self._believe(life, shown)
 
     def _believe(self, life: Life, shown: StepReport) -> None:

@@ -10,12 +10,14 @@ from muster.model.decision import Decision, Kind
 from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resized, Started
 from muster.model.job import Job
 from muster.model.placement import Placement
-from muster.model.view import JobState
+from muster.model.reason import Code, Reason
+from muster.model.view import JobState, Phase
 from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import held_on
 from muster.place.neighbourhood import Neighbourhood
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.life import Life
+from muster.sim.midway import Underway
 from muster.sim.result import Stint
 from muster.sim.truth import Truth
 from muster.sim.worlds.fixed import Fixed
@@ -27,8 +29,8 @@ HOUR = 3600.0
 class VirtualClock:
     """Time that moves only when set."""
 
-    def __init__(self) -> None:
-        self._now = 0.0
+    def __init__(self, now: float = 0.0) -> None:
+        self._now = now
 
     def now(self) -> float:
         """Return the seconds since the simulation began."""
@@ -120,6 +122,31 @@ class VirtualExecutor:
         life = Life(job, truth, submitted=self._clock.now())
         self.lives[job.number] = life
         return life
+
+    def underway(self) -> dict[int, Underway]:
+        """Return how far each job is."""
+        return {
+            number: Underway(life.truth, life.done, life.resumes, life.safe, life.run)
+            for number, life in self.lives.items()
+        }
+
+    def resume(self, state: JobState, underway: Underway) -> None:
+        """Add a job that is live already; a change in progress takes as long as one ordered now."""
+        now = self._at = self._clock.now()
+        life = self.admit(state.job, underway.truth)
+        life.submitted, life.at, life.done = state.submitted, now, underway.done
+        life.run, life.generation, life.began = underway.run, state.generation, state.started
+        if state.placement is not None and state.phase is not Phase.STARTING:
+            crew = held_on(state.placement, self._cluster, state.batch)
+            life.set_crew(crew, state.placement, underway.resumes)
+            self._join(life)
+            life.safe = underway.safe
+            life.since = now if state.since is None else state.since
+        if state.phase in _CHANGING:
+            life.run += state.phase is Phase.STARTING
+            life.target = state.target or state.placement
+            decision = _in_progress(state)
+            self._push(now + self._takes(life, decision), life, -1, decision)
 
     def carry_out(self, job: Job, decision: Decision) -> None:
         """Begin what was decided."""
@@ -331,6 +358,21 @@ class VirtualExecutor:
                 life.version += 1
                 if each != number:
                     self._schedule(life)
+
+
+_CHANGING = {
+    Phase.STARTING: Kind.START,
+    Phase.RESIZING: Kind.RESIZE,
+    Phase.MIGRATING: Kind.MIGRATE,
+    Phase.PREEMPTING: Kind.PREEMPT,
+}
+
+
+def _in_progress(state: JobState) -> Decision:
+    """Return the decision that a live job is being changed by."""
+    placement = None if state.phase is Phase.PREEMPTING else state.target or state.placement
+    kind, reason = _CHANGING[state.phase], Reason(Code.CHANGING)
+    return Decision(kind, state.number, state.generation, reason, placement, state.batch)
 
 
 def _of(pause: float | None, job: Job) -> float:

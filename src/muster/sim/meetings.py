@@ -1,6 +1,6 @@
 """What simulated jobs show about their neighbours: a step each time they get others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
 from muster.model.slowdowns import Slowdowns
@@ -18,6 +18,8 @@ class Meetings:
         self._seed = seed
         self._noise = noise
         self._encounters = Encounters()
+        self._slowed: dict[int, tuple[tuple[int, ...], Mapping[str, int], float]] = {}
+        """By job: the factor below, and what it followed from."""
 
     def watch(self, now: float, watched: Callable[[float], float]) -> None:
         """Take in jobs that have run long enough beside their neighbours of now."""
@@ -33,16 +35,29 @@ class Meetings:
 
     def slowed(self, life: Life) -> float:
         """Return the factor by which neighbours are known to slow a job."""
-        return 1.0 + self._encounters.shown(_kind(life), self._rival(life))
+        there = self._executor.neighbourhood
+        if there is None:
+            return 1.0
+        mine = there.of(life.job.number)
+        state = (self._encounters.version, *map(there.changes.__getitem__, mine))
+        known = self._slowed.get(life.job.number)
+        if known is None or known[0] != state or known[1] is not mine:
+            factor = 1.0 + self._encounters.shown(_kind(life), self._rival(life))
+            known = self._slowed[life.job.number] = state, mine, factor
+        return known[2]
 
     def all_slowed(self) -> dict[int, float]:
         """Return the same of every job; empty while nothing is beyond doubt."""
         known = self._encounters.slowdowns({}).proven
-        lives = self._executor.lives.items() if known else ()
-        return {number: self.slowed(life) for number, life in lives if life.crew is not None}
+        lives = self._executor.lives
+        for gone in self._slowed.keys() - lives.keys():
+            del self._slowed[gone]
+        return {n: self.slowed(life) for n, life in lives.items() if life.crew} if known else {}
 
     def slowdowns(self, view: View) -> Slowdowns:
         """Return what is believed about neighbours."""
+        if not self._encounters.slowdowns({}).pairs:
+            return self._encounters.slowdowns({})
         kinds = {n: s.job.application for n, s in view.jobs.items() if s.job.application is not None}
         return self._encounters.slowdowns(kinds)
 

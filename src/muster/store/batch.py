@@ -1,9 +1,11 @@
 """What is written to the store at once, and what is read from it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.model.task import Fact
 from muster.wire.records import ActRecord, JobRecord, PredictionRecord
+from muster.wire.sweep_records import SweepRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,67 @@ class SubmissionKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """What a job held of a device type within an hour; added to what is stored of it."""
+
+    hour: int
+    """Hours since 1970."""
+    number: int
+    device_type: str
+    user: str
+    pool: str
+    application: str
+    held: float = 0.0
+    """Device-seconds, as are those below."""
+    idle: float = 0.0
+    """Of them without running: starting, stopping, waiting to restart."""
+    lost: float = 0.0
+    """Work that has to be done again, or was in vain."""
+    until: float = 0.0
+    """Up to when the job is charged."""
+    busy: float = 0.0
+    """Held, times the part of it in which the device computed; only of what was watched."""
+    watched: float = 0.0
+    """Held while its devices told how busy they are."""
+    labels: str = ""
+    """Of the job, as a sorted JSON object; empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """A value of a training at a step."""
+
+    number: int
+    what: str
+    """"loss", or a metric that its script reports."""
+    step: int
+    at: float
+    value: float
+    samples: int = 0
+    """Trained on by then, repeated ones included: two points tell the rate between them."""
+    workers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time in which a job holds the same devices in the same status."""
+
+    number: int
+    began: float
+    status: str
+    """"starting", "running", "resizing", "migrating", "preempting" or "restarting"."""
+    devices: Mapping[str, tuple[int, ...]]
+    """By node."""
+    workers: int = 0
+    servers: int = 0
+    code: str = ""
+    """Why it has them: the reason of a decision; empty: none decided it."""
+    reason: str = ""
+    """In words."""
+    ended: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """One transaction: stored as a whole or not at all."""
 
@@ -42,6 +105,14 @@ class Batch:
     notes: tuple[Note, ...] = ()
     acts: tuple[ActRecord, ...] = ()
     """For the audit log."""
+    uses: tuple[Use, ...] = ()
+    """For the accounts; each is added to what is stored of its hour, job and device type."""
+    sweeps: tuple[SweepRecord, ...] = ()
+    """Each replaces the record of its number."""
+    points: tuple[CurvePoint, ...] = ()
+    """Each replaces that of its job, kind and step."""
+    spans: tuple[Span, ...] = ()
+    """Each replaces that of its job and beginning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Insert, Table, delete, func, insert, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from muster.model.event import Submitted
+from muster.model.sweep import MemberSubmitted
+from muster.model.task import Fact, job_of
 from muster.store.codec import decode_record, encode_record
 from muster.store.schema import jobs, notes
 from muster.wire.records import JobRecord, PredictionRecord
@@ -25,10 +28,22 @@ def job_rows(records: Sequence[JobRecord]) -> list[Row]:
                 "pool": record.pool,
                 "status": record.status,
                 "body": encode_record(record),
+                "submitted": record.submitted,
             }
             for record in records
         }.values()
     )
+
+
+def label_rows(facts: Sequence[Fact], records: Sequence[JobRecord]) -> list[Row]:
+    """Return rows of the labels of the jobs that these facts submit."""
+    new = {job_of(fact) for fact in facts if isinstance(fact, Submitted | MemberSubmitted)}
+    return [
+        {"number": record.number, "key": key, "value": value}
+        for record in records
+        if record.number in new
+        for key, value in record.labels.items()
+    ]
 
 
 def prediction_rows(made: Sequence[tuple[int, PredictionRecord]]) -> list[Row]:

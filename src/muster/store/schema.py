@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-REVISION = "0004"
+REVISION = "0009"
 """The newest of `migrations`: a current database is opened without loading Alembic, which takes longer
 than the rest of opening it."""
 
@@ -38,11 +38,22 @@ jobs = sa.Table(
     sa.Column("pool", sa.Text, nullable=False),
     sa.Column("status", sa.Text, nullable=False),
     sa.Column("body", sa.Text, nullable=False),
+    sa.Column("submitted", sa.Float(53), nullable=False, server_default="0"),
+    sa.Index("jobs_submitted", "submitted", "number", "status"),
     sa.Index("jobs_name", "name", "number"),
     # With the status: live jobs are listed from the index alone.
     sa.Index("jobs_user", "user", "number", "status"),
     sa.Index("jobs_pool", "pool", "number", "status"),
     sa.Index("jobs_status", "status", "number"),
+)
+
+labels = sa.Table(
+    "labels",
+    metadata,
+    sa.Column("number", BIG, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Index("labels_key", "key", "value", "number"),
 )
 
 keys = sa.Table(
@@ -138,4 +149,63 @@ identities = sa.Table(
     sa.Column("invitation", sa.Text, nullable=False),
     sa.Column("address", sa.Text, nullable=False),
     sa.Column("revoked", sa.Float(53)),
+)
+
+usage = sa.Table(
+    "usage",
+    metadata,
+    sa.Column("hour", BIG, primary_key=True, autoincrement=False),
+    sa.Column("number", BIG, primary_key=True, autoincrement=False),
+    sa.Column("device_type", sa.Text, primary_key=True),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("pool", sa.Text, nullable=False),
+    sa.Column("application", sa.Text, nullable=False),
+    sa.Column("labels", sa.Text, nullable=False),
+    sa.Column("held", sa.Float(53), nullable=False),
+    sa.Column("idle", sa.Float(53), nullable=False),
+    sa.Column("lost", sa.Float(53), nullable=False),
+    sa.Column("busy", sa.Float(53), nullable=False),
+    sa.Column("watched", sa.Float(53), nullable=False),
+    sa.Column("until", sa.Float(53), nullable=False),
+    sa.Index("usage_number", "number"),
+)
+
+sweeps = sa.Table(
+    "sweeps",
+    metadata,
+    sa.Column("number", BIG, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("pool", sa.Text, nullable=False),
+    sa.Column("members", sa.Integer, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Index("sweeps_user", "user", "name", "number"),
+)
+
+curves = sa.Table(
+    "curves",
+    metadata,
+    sa.Column("number", BIG, primary_key=True, autoincrement=False),
+    sa.Column("what", sa.Text, primary_key=True),
+    sa.Column("step", BIG, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.Float(53), nullable=False),
+    sa.Column("value", sa.Float(53), nullable=False),
+    sa.Column("samples", BIG, nullable=False),
+    sa.Column("workers", sa.Integer, nullable=False),
+)
+
+spans = sa.Table(
+    "spans",
+    metadata,
+    sa.Column("number", BIG, primary_key=True, autoincrement=False),
+    sa.Column("began", sa.Float(53), primary_key=True),
+    sa.Column("ended", sa.Float(53)),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("workers", sa.Integer, nullable=False),
+    sa.Column("servers", sa.Integer, nullable=False),
+    sa.Column("devices", sa.Text, nullable=False),
+    sa.Column("code", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Index("spans_began", "began", "number"),
+    sa.Index("spans_ended", "ended"),
 )

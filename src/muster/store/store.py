@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Select,
     bindparam,
@@ -20,12 +19,14 @@ from sqlalchemy import (
     update,
 )
 
-from muster.store import agents, audit_log, journal, lists
-from muster.store.batch import Batch, Journalled, Note, Snapshot, SubmissionKey
+from muster.store import agents, audit_log, curves, journal, lists, retention, spans, sweeps, usage
+from muster.store.batch import Batch, CurvePoint, Journalled, Note, Snapshot, Span, SubmissionKey
 from muster.store.codec import decode_record
 from muster.store.database import Database
 from muster.store.errors import UnwritableError
-from muster.store.schema import jobs, keys, notes, predictions, settings, snapshots, tokens
+from muster.store.job_filter import JobFilter, conditions
+from muster.store.schema import jobs, keys, labels, notes, predictions, settings, snapshots, tokens
+from muster.store.spans import OwnedSpan
 from muster.wire.records import (
     ActRecord,
     IdentityRecord,
@@ -34,6 +35,7 @@ from muster.wire.records import (
     PredictionRecord,
     TokenRecord,
 )
+from muster.wire.sweep_records import SweepRecord
 
 KEEP_EVENTS = 1_000_000
 """Facts kept before the older snapshot, for people to read; some 120 to 400 MB."""
@@ -58,22 +60,29 @@ class Store:
         self._keep_notes = keep_notes
         self._unpruned: dict[str, int] = {}
         """Notes of each kind since the last pruning."""
+        self._curves = curves.CurveRows()
 
     def write(self, batch: Batch) -> tuple[int, int]:
         """Store a batch atomically. Return the numbers of its first and last fact; without facts the
         first is one above the last."""
         facts = journal.prepared(batch.facts)
         rows = lists.job_rows(batch.records)
+        labelled = lists.label_rows(batch.facts, batch.records)
         made = lists.prediction_rows(batch.predictions)
         given = [asdict(key) for key in batch.keys]
         with self._database.writing() as connection:
             span = journal.append(connection, facts)
             lists.put(connection, jobs, rows)
+            lists.put(connection, labels, labelled)
             lists.add(connection, keys, given)
             lists.put(connection, predictions, made)
             lists.add(connection, notes, [asdict(note) for note in batch.notes])
             self._prune_notes(connection, batch.notes)
             audit_log.append(connection, batch.acts)
+            usage.add(connection, batch.uses)
+            sweeps.put(connection, batch.sweeps)
+            self._curves.add(connection, batch.points)
+            spans.put(connection, batch.spans)
         return span
 
     def snapshot(self, seq: int, body: bytes) -> None:
@@ -139,13 +148,25 @@ class Store:
     ) -> list[JobRecord]:
         """Return jobs, newest first. `before`: the last number of the previous page.
         `users_or_pools`: jobs of this user, and any user's in these pools."""
-        wanted = _wanted(user, pool, name)
-        if statuses:
-            wanted.append(jobs.c.status.in_(statuses))
-        if before is not None:
-            wanted.append(jobs.c.number < before)
+        wanted = JobFilter(user, pool, name, users_or_pools)
+        return self.filtered(wanted, statuses=statuses, before=before, limit=limit)
+
+    def filtered(
+        self,
+        wanted: JobFilter,
+        *,
+        statuses: tuple[str, ...] = (),
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[JobRecord]:
+        """Return these jobs, newest first. `before`: the last number of the previous page."""
         with self._database.reading() as connection:
-            return lists.page(connection, wanted, users_or_pools, limit)
+            found = conditions(connection, wanted)
+            if statuses:
+                found.append(jobs.c.status.in_(statuses))
+            if before is not None:
+                found.append(jobs.c.number < before)
+            return lists.page(connection, found, wanted.users_or_pools, limit)
 
     def job(self, number: int) -> JobRecord | None:
         """Return the job of a number."""
@@ -156,32 +177,55 @@ class Store:
         query = select(jobs.c.body).where(jobs.c.name == name, jobs.c.user == user)
         return self._job(query.order_by(jobs.c.number.desc()).limit(1))
 
-    def counts(
-        self,
-        *,
-        user: str | None = None,
-        users_or_pools: tuple[str, tuple[str, ...]] | None = None,
-        pool: str | None = None,
-        name: str | None = None,
-    ) -> dict[str, int]:
-        """Return the number of jobs by status; the arguments are as in `jobs`."""
+    def counts(self, wanted: JobFilter | None = None) -> dict[str, int]:
+        """Return the number of these jobs by status."""
+        wanted = wanted or JobFilter()
         query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
-        query = query.where(*_wanted(user, pool, name))
-        ways = [query]
-        if users_or_pools is not None:  # one query for each index
-            mine, shared = users_or_pools
-            ways = [query.where(jobs.c.user == mine)]
-            if shared:
-                ways.append(query.where(jobs.c.pool.in_(shared), jobs.c.user != mine))
         found: Counter[str] = Counter()
-        for way in ways:
-            found.update({row[0]: row[1] for row in self._rows(way)})
+        with self._database.reading() as connection:
+            query = query.where(*conditions(connection, wanted, counting=True))
+            ways = [query]
+            if wanted.users_or_pools is not None:  # one query for each index
+                mine, shared = wanted.users_or_pools
+                ways = [query.where(jobs.c.user == mine)]
+                if shared:
+                    ways.append(query.where(jobs.c.pool.in_(shared), jobs.c.user != mine))
+            for way in ways:
+                found.update({row[0]: row[1] for row in connection.execute(way)})
         return dict(found)
 
     def highest(self) -> int:
-        """Return the highest job number so far; 0: none."""
+        """Return the highest number of a job or sweep so far, members to come included; 0: none."""
         with self._database.reading() as connection:
-            return connection.scalar(select(func.max(jobs.c.number))) or 0
+            own = connection.scalar(select(func.max(jobs.c.number))) or 0
+            return max(own, sweeps.highest(connection))
+
+    def between(self, first: int, last: int) -> list[JobRecord]:
+        """Return the jobs of these numbers."""
+        wanted = [jobs.c.number >= first, jobs.c.number <= last]
+        with self._database.reading() as connection:
+            return lists.page(connection, wanted, None, last - first + 1)
+
+    def sweeps(
+        self,
+        *,
+        users_or_pools: tuple[str, tuple[str, ...]] | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[SweepRecord]:
+        """Return sweeps, newest first; the arguments are as in `jobs`."""
+        with self._database.reading() as connection:
+            return sweeps.page(connection, users_or_pools, before, limit)
+
+    def sweep(self, number: int) -> SweepRecord | None:
+        """Return the sweep of a number."""
+        with self._database.reading() as connection:
+            return sweeps.one(connection, number)
+
+    def named_sweep(self, user: str, name: str) -> SweepRecord | None:
+        """Return a user's newest sweep of a name."""
+        with self._database.reading() as connection:
+            return sweeps.named(connection, user, name)
 
     def key(self, user: str, key: str) -> SubmissionKey | None:
         """Return what a caller submitted with this key."""
@@ -193,6 +237,39 @@ class Store:
         query = select(predictions.c.body).where(predictions.c.number == number)
         rows = self._rows(query.order_by(predictions.c.at, predictions.c.what))
         return [decode_record(row.body, PredictionRecord) for row in rows]
+
+    def curves(self, number: int, after: float = 0.0) -> list[CurvePoint]:
+        """Return the points of a job's curves later than a moment, by kind and step."""
+        with self._database.reading() as connection:
+            return curves.read(connection, number, after)
+
+    def spans(self, number: int, limit: int) -> list[Span]:
+        """Return the last times in which a job held devices, oldest first."""
+        with self._database.reading() as connection:
+            return spans.of_job(connection, number, limit)
+
+    def unended_spans(self) -> list[Span]:
+        """Return the spans that have not ended."""
+        with self._database.reading() as connection:
+            return spans.unended(connection)
+
+    def timeline(
+        self, since: float, until: float, after: tuple[float, int] | None = None, limit: int = 1_000
+    ) -> list[OwnedSpan]:
+        """Return the spans that overlap a time, by beginning, each with whose it is.
+        `after`: beginning and job of the last of the previous page."""
+        with self._database.reading() as connection:
+            return spans.between(connection, since, until, after, limit)
+
+    def drop_jobs(self, before: float) -> int:
+        """Remove some of the jobs that ended before a moment, and all about them; return how many."""
+        with self._database.writing() as connection:
+            return retention.drop_jobs(connection, before)
+
+    def thin_curves(self, before: float) -> int:
+        """Thin curves of some of the jobs submitted before a moment; return how many were looked at."""
+        with self._database.writing() as connection:
+            return retention.thin_curves(connection, before)
 
     def notes(self, kind: str, limit: int) -> list[Note]:
         """Return the last notes of a kind, oldest first."""
@@ -290,6 +367,22 @@ class Store:
         with self._database.reading() as connection:
             return audit_log.read(connection, user, since, limit)
 
+    def usage(
+        self,
+        since: int,
+        until: int,
+        by: Sequence[str],
+        users_or_pools: tuple[str, tuple[str, ...]] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return what was held in the hours [since, until), a row for each group of `by`."""
+        with self._database.reading() as connection:
+            return usage.read(connection, since, until, by, users_or_pools)
+
+    def charged_until(self, numbers: Sequence[int]) -> dict[int, float]:
+        """Return up to when these jobs are charged for what they hold."""
+        with self._database.reading() as connection:
+            return usage.charged_until(connection, numbers)
+
     def setting(self, key: str) -> str | None:
         """Return the text stored under this key."""
         with self._database.reading() as connection:
@@ -327,11 +420,6 @@ class Store:
             if self._unpruned[kind] > NOTES_BETWEEN:
                 lists.prune_notes(connection, kind, self._keep_notes)
                 self._unpruned[kind] = 0
-
-
-def _wanted(user: str | None, pool: str | None, name: str | None) -> list[ColumnElement[bool]]:
-    columns = ((jobs.c.user, user), (jobs.c.pool, pool), (jobs.c.name, name))
-    return [column == value for column, value in columns if value is not None]
 
 
 _KEY = select(keys).where(keys.c.user == bindparam("of_user"), keys.c.key == bindparam("of_key"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from muster.wire.bounds import AtMost
+from muster.wire.visits import Visit
 
 AGENT_VERSION = 1
 
@@ -68,6 +69,16 @@ class AgentHello:
     release: Name = ""
     """Version of Muster."""
     version: int = AGENT_VERSION
+    visits: bool = False
+    """Whether it understands `OpenVisit`: older ones do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisitHello:
+    """The first message of an agent on a connection that `OpenVisit` asked for; then come the
+    frames of the visit."""
+
+    key: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +228,17 @@ class AttachTasks:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenVisit:
+    """Connect a visitor to a task: on a connection of its own, which holds up nothing else."""
+
+    epoch: int
+    key: Name
+    """What `VisitHello` names."""
+    task: Name
+    visit: Visit
+
+
+@dataclass(frozen=True, slots=True)
 class ReportStored:
     """The daemon has all reports up to this one."""
 
@@ -261,7 +283,15 @@ class Retire:
 
 
 FromAgent = (
-    Join | AgentHello | AgentAlive | AgentReport | LogPart | NeedPack | RenewCertificate | Departing
+    Join
+    | AgentHello
+    | VisitHello
+    | AgentAlive
+    | AgentReport
+    | LogPart
+    | NeedPack
+    | RenewCertificate
+    | Departing
 )
 ToAgent = (
     Admitted
@@ -272,6 +302,7 @@ ToAgent = (
     | RunTask
     | SendSignal
     | AttachTasks
+    | OpenVisit
     | ReportStored
     | LogStored
     | PackPart

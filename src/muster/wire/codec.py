@@ -69,6 +69,8 @@ def _nested(value: Any) -> dict[str, Any]:
     """Convert what JSON cannot write itself: a value inside a message."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     raise TypeError(f"a value of type {type(value).__name__}")
 
 

@@ -4,6 +4,7 @@ Messages that order or report a change carry its formation; older ones are ignor
 default; any other change needs a new `VERSION`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -288,6 +289,16 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
+class Report:
+    """Metrics of the user's own, on a connection of their own: sent in place of a `Hello`."""
+
+    task: str
+    metrics: Mapping[str, Loss]
+    epoch: int = 0
+    """Epochs done; 0: one more than at the last report."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """The user's code or input is at fault: the job fails, unless only a newcomer does."""
 
@@ -327,6 +338,7 @@ Message = (
     | TaskBusy
     | Straggling
     | Saved
+    | Report
     | Failed
     | TrainingEnded
     | Opening

@@ -5,6 +5,8 @@ Times are seconds since 1970; None: never or unknown.
 
 from dataclasses import dataclass, field
 
+from muster.wire.job_relations import ParentRecord
+
 LIVE = (
     "waiting",
     "starting",
@@ -16,7 +18,7 @@ LIVE = (
     "stopping",
 )
 """Statuses of active jobs."""
-OVER = ("succeeded", "failed", "cancelled")
+OVER = ("succeeded", "failed", "cancelled", "skipped", "pruned")
 """Statuses of ended jobs."""
 
 
@@ -97,6 +99,23 @@ class JobRecord:
     """The gradient's noise scale in samples, if known."""
     efficiency: float | None = None
     """How much a sample teaches at this batch, 1 at the user's own, if known."""
+    labels: dict[str, str] = field(default_factory=dict)
+    after: tuple[ParentRecord, ...] = ()
+    """Jobs that must end before it starts."""
+    position: int | None = None
+    """Its place in the queue of its pool, 1 being the next; None: it does not stand there."""
+    interactive: bool = False
+    """Whether it has a terminal to attach to."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """As its script has last reported them (`muster.report`)."""
+    sweep: int | None = None
+    """Number of the sweep that it is a member of."""
+    params: dict[str, str] = field(default_factory=dict)
+    """Its values there, by name."""
+    rung: int = 0
+    """The highest rung that it has reached there; 0: none."""
+    time_limit: float | None = None
+    """s that a run may take; None: unlimited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +244,8 @@ class JobDetail:
     """What it asks for and does not get here: limits that are not enforced."""
     plan: PlanRecord | None = None
     """How its tasks share the work, as decided; None: they decide by themselves."""
+    policy: str = ""
+    """The policy that decides about it: its pool's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +304,8 @@ class NodeHealth:
     """s since the agent said so."""
     shares: bool | None = None
     """Whether it sees the daemon's file system."""
+    busy: tuple[float | None, ...] = ()
+    """Of each device the part of the last moments in which it computed, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +438,16 @@ class PoolRecord:
     """Highest priority of a user's job."""
     devices_per_user: int | None = None
     """Most devices that one user's jobs may hold."""
+    policy: str = ""
+    """The policy that decides about its jobs."""
+    own_policy: str | None = None
+    """The policy it names itself; None: it has that of the pool above."""
+    budget: float | None = None
+    """Device-hours that its jobs may use in a calendar month (UTC)."""
+    budget_used: float = 0.0
+    """Device-hours that they have used in this one."""
+    own_aim: str | None = None
+    """The aim it names itself for its policy; None: it has that of the pool above, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,26 +521,6 @@ class RotationRecord:
     """"jobs" or "authority"."""
     waiting: tuple[str, ...] = ()
     """Who still uses the old one: live jobs until they end, nodes until they have renewed."""
-
-
-@dataclass(frozen=True, slots=True)
-class LimitRecord:
-    """What one user may have at once, and has."""
-
-    user: str
-    """"*": everybody without limits of their own."""
-    jobs: int
-    """Most live jobs."""
-    size: int
-    """Most bytes of the commands and environments of live jobs."""
-    submissions: int
-    """Most submissions per minute."""
-    own: bool = False
-    """Whether the limits were set for this user."""
-    live: int = 0
-    """Live jobs."""
-    used: int = 0
-    """Bytes of their commands and environments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from muster.wire.messages import (
     Proof,
     Received,
     Refused,
+    Report,
     Stop,
 )
 from muster.wire.seldom import SeldomNotes, shortened
@@ -110,6 +111,8 @@ class TaskServer(Generic[JobKey]):
         self._jobs: dict[JobKey, dict[str, _Connection[JobKey]]] = {}
         self._listener: asyncio.Server | None = None
         self._secure: TlsListener | None = None
+        self.take_report: Callable[[JobKey, Report, Callable[[], None]], None] = self._take_report
+        """Handles a report, and acknowledges it by a call."""
         self.binding = ""
         """Of its certificate; empty: without TLS."""
         self._encoded: tuple[Message, bytes] | None = None
@@ -149,6 +152,10 @@ class TaskServer(Generic[JobKey]):
             await asyncio.sleep(0)
         if self._listener is not None:
             await self._listener.wait_closed()
+
+    def _take_report(self, job: JobKey, report: Report, answer: Callable[[], None]) -> None:
+        self.hear(job, report)
+        answer()
 
     def receive_stranger(self, connection: "_Connection[JobKey]") -> None:
         """Give a connection without a proof a place, the oldest one's if there is no other."""
@@ -320,6 +327,8 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             self._challenge_task(message)
         elif not self._proved:
             self._check_proof(self._opening, message)
+        elif isinstance(message, Report):
+            self._hear_once(message)
         elif not isinstance(message, Hello) or message.task != self._opening.task:
             self.give_up(f"{self._who} did not say Hello after its proof")
         else:
@@ -329,6 +338,17 @@ class _Connection(asyncio.BufferedProtocol, Generic[JobKey]):
             self._server.enter(self, self.job, message.task)
             self._answer()
             self._server.hear(self.job, message)
+
+    def _hear_once(self, report: Report) -> None:
+        """Handle the one message of a connection that is not its task's own."""
+        assert self._job is not None
+        self._count = 1
+        self._server.take_report(self._job[0], report, self._answer_last)
+
+    def _answer_last(self) -> None:
+        """Acknowledge a report, after which nothing follows."""
+        self._answer()
+        self.end()
 
     def _challenge_task(self, message: Message) -> None:
         if isinstance(message, Hello):

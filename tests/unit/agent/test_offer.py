@@ -48,6 +48,11 @@ class SickNvml(Nvml):
     def nvmlDeviceGetCurrentClocksThrottleReasons(self, gpu: int) -> int:  # noqa: N802
         return 64 + 8 if gpu == 0 else 0
 
+    def nvmlDeviceGetUtilizationRates(self, gpu: int) -> Any:  # noqa: N802
+        if gpu == 1:
+            raise NvmlError
+        return SimpleNamespace(gpu=87)
+
     def nvmlDeviceGetPciInfo(self, gpu: int) -> Any:  # noqa: N802
         return SimpleNamespace(domain=0, bus=gpu, device=6)
 
@@ -139,7 +144,8 @@ def test_some_gpus_of_several_kinds_may_be_alike() -> None:
 def test_health_tells_of_the_worst_device() -> None:
     nvml = SickNvml()
     found = ask_nvml(nvml=nvml)
-    assert found.health == {"temperature": 95, "slowdown": 90, "ecc": 2, "throttled": "heat"}
+    worst = {"temperature": 95, "slowdown": 90, "ecc": 2, "throttled": "heat"}
+    assert found.health == worst | {"busy": [0.87, None]}
     assert found.buses == ("0000:00:06", "0000:01:06")
     assert nvml.open == 0
 

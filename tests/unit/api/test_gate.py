@@ -13,6 +13,7 @@ from muster.api.door.hosts import Hosts
 from muster.api.door.limits import Limits
 from muster.api.door.peer import PEER, Peer
 from muster.api.door.token_cache import KEPT, MAX_KEPT, TokenCache
+from muster.api.page.sessions import BrowserSessions
 from muster.api.parts import caller_of
 from muster.daemon.service.protocol import Caller
 from tests.fake_service import FakeService
@@ -80,6 +81,7 @@ def test_a_unix_user_is_who_the_kernel_says_unless_it_has_a_token(
             auth=auth,
             owner=Caller("owner", admin=True),
             failed=nothing,
+            sessions=BrowserSessions(Now()),
         )
         scope = {"type": "http", "method": "GET", "path": "/v1/jobs", "headers": header}
         for uid in (os.geteuid(), 65534):
@@ -109,6 +111,7 @@ def test_a_failed_login_is_reported_with_its_peer() -> None:
             auth=True,
             owner=Caller("owner", admin=True),
             failed=failed,
+            sessions=BrowserSessions(Now()),
         )
         headers = [(b"authorization", b"Bearer guessed"), (b"host", b"localhost")]
         scope = {"type": "http", "method": "GET", "path": "/v1/jobs", "headers": headers}

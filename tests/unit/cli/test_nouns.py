@@ -285,11 +285,28 @@ def test_who_may_use_a_pool_is_set_and_shown(lab: Lab) -> None:
     assert lab.requests[-1][2] == {"quotas": {}, "allow": [], "lifted": ["max_priority"]}
 
 
+def test_a_pools_own_policy_is_set_and_lifted(lab: Lab) -> None:
+    muster("pool", "set", "research", "--policy", "fifo")
+    assert lab.requests[-1][2] == {"quotas": {}, "policy": "fifo"}
+    muster("pool", "set", "research", "--policy", "none")
+    assert lab.requests[-1][2] == {"quotas": {}, "lifted": ["policy"]}
+
+
+def test_a_pools_aim_is_set_with_its_policy_and_lifted(lab: Lab) -> None:
+    muster("pool", "set", "research", "--policy", "muster:thrift=0.5", "--aim", "makespan")
+    given = {"quotas": {}, "policy": "muster:thrift=0.5", "aim": "makespan"}
+    assert lab.requests[-1][2] == given
+    muster("pool", "set", "research", "--aim", "none")
+    assert lab.requests[-1][2] == {"quotas": {}, "lifted": ["aim"]}
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         (["--devices-per-user", "0"], "--devices-per-user: must be at least 1, not 0"),
         (["--max-priority", "high"], "--max-priority: 'high' is not a whole number"),
+        (["--policy", "fiffo"], "--policy: 'fiffo' is not a policy (did you mean 'fifo'?)"),
+        (["--aim", "makespam"], "--aim: 'makespam' is not a policy's aim (did you mean 'makespan'?)"),
         (["--allow", "everybody", "--allow", "ada"], "--allow: everybody allows all"),
     ],
 )
@@ -307,7 +324,9 @@ def test_limits_of_users_are_set_listed_and_reset(lab: Lab) -> None:
     muster("limit", "reset", "ada")
     assert lab.requests[-1][:2] == ("DELETE", "/v1/limits/ada")
     assert "USER" in muster("limit", "list").stdout
-    assert "give --jobs, --size or --submissions" in muster("limit", "set", code=2).stderr
+    muster("limit", "set", "ada", "--device-hours", "500")
+    assert lab.requests[-1] == ("PUT", "/v1/limits/ada", {"device_hours": 500.0})
+    assert "give --jobs, --size, --submissions or" in muster("limit", "set", code=2).stderr
 
 
 def test_the_audit_log_is_read(lab: Lab) -> None:

@@ -145,7 +145,7 @@ REFUSED = {
     "--no-auth --host 0.0.0.0": "--no-auth: with --host 0.0.0.0 everyone who can reach this machine",
     "--no-auth --host ::": "or add --let-anyone-run-code",
     "--no-auth --host gpu1": "or add --let-anyone-run-code",
-    "--no-auth --host 0.0.0.0 -d": "or add --let-anyone-run-code",
+    "--no-auth --host 0.0.0.0 -b": "or add --let-anyone-run-code",
     "--store postgresql://muster:hunter2@db/muster": "--store-file",
     "--store postgresql://db/muster?password=hunter2": "MUSTER_STORE",
     "--store postgresql://muster:hunter2@[db/muster": "~/.pgpass",
@@ -210,7 +210,7 @@ def test_a_daemon_says_where_it_is_and_what_to_type_next(tmp_path: Path, started
         "  token    not needed",
         "  jobs     3 jobs reattached",
         "  note     memory and cores are not enforced: no cgroup file system is mounted",
-        "next: muster run train.py · muster ps · muster top · muster down",
+        "next: muster run train.py · muster ps · muster open · muster down",
     ]
 
 
@@ -246,7 +246,7 @@ def test_a_daemon_in_the_background_says_that_it_is_ready_and_can_be_stopped(
     daemon: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    started = daemon("-d", "--devices", "8")
+    started = daemon("-b", "--devices", "8")
     assert started.returncode == 0, started.stderr
     assert started.stdout.startswith("muster is listening on http://127.0.0.1:7077\n")
     assert holder(data) is not None
@@ -260,7 +260,7 @@ def test_a_daemon_in_the_background_says_that_it_is_ready_and_can_be_stopped(
 def test_a_daemon_that_does_not_start_shows_its_log(
     daemon: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    started = daemon("-d", "--policy", "fifo")
+    started = daemon("-b", "--policy", "fifo")
     assert started.returncode == 1
     assert "did not start" in started.stderr
     assert "the disk is full" in started.stderr
@@ -271,7 +271,7 @@ def test_a_daemon_that_does_not_start_shows_no_lines_of_an_earlier_one(
 ) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "daemon.log").write_text("the disk was on fire\n", encoding="utf-8")
-    started = daemon("-d", "--policy", "fifo")
+    started = daemon("-b", "--policy", "fifo")
     assert "the disk is full" in started.stderr
     assert "on fire" not in started.stderr
 
@@ -279,7 +279,7 @@ def test_a_daemon_that_does_not_start_shows_no_lines_of_an_earlier_one(
 def test_a_standby_in_the_background_says_so_and_is_left_running(
     daemon: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    started = daemon("-d", "--policy", "drf")
+    started = daemon("-b", "--policy", "drf")
     assert started.returncode == 0, started.stderr
     assert started.stdout.startswith("standby: another daemon uses the store")
     assert holder(tmp_path / "data") is not None

@@ -3,13 +3,14 @@
 import json
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
 from muster.api.door.limits import Limits
-from muster.client import Client, ClientError, Handle
+from muster.client import Client, ClientError, Handle, JobSelection
 from tests.unit.api.harness import Api, running_api
 
 JOB = {"name": "resnet50", "command": "python train.py"}
@@ -341,3 +342,34 @@ def test_what_is_no_problem_document_is_an_error_all_the_same() -> None:
         Client("http://127.0.0.1:1", transport=httpx.MockTransport(proxy)).status()
     assert caught.value.status == 502
     assert json.dumps(caught.value.detail)
+
+
+def test_jobs_that_come_after_each_other_are_submitted_in_one_request(api: Api) -> None:
+    client = api.client("ada")
+    prep = client.submit({"command": "true", "folder": None})
+    client.submit({"command": "true", "folder": None, "name": "next"}, after=[prep])
+    client.submit({"command": "true", "folder": None, "name": "last"}, after={prep: "any"})
+    jobs = [entry.job for entry in api.service.entries.values()]
+    assert [[(each.job, each.when) for each in job.after] for job in jobs] == [
+        [],
+        [(str(prep.number), "ok")],
+        [(str(prep.number), "any")],
+    ]
+    both = {"pool": "other", "jobs": {"b": {"command": "true", "after": "a"}, "a": {"command": "true"}}}
+    handles = client.submit_all(both)
+    assert [handle.name for handle in handles] == ["a", "b"]
+    assert [api.service.entries[handle.number].job.pool for handle in handles] == ["other", "other"]
+
+
+def test_jobs_are_stopped_by_a_selection_and_not_by_an_oversight(api: Api) -> None:
+    client = api.client("ada")
+    for run in "xxy":
+        client.submit({"command": "true", "folder": None, "name": f"job-{run}", "labels": {"run": run}})
+    api.service.put(
+        *(replace(e.record, labels=dict(e.job.labels)) for e in api.service.entries.values())
+    )
+    stopped = client.stop_all(JobSelection(labels=["run=x"]))
+    assert len(stopped) == 2
+    with pytest.raises(ClientError, match="the request is not valid"):
+        client.stop_all(JobSelection())
+    assert [job.status for job in client.stop_all()] == ["cancelled"]

@@ -66,3 +66,8 @@ def test_whatever_an_agent_says_is_read_within_bounds(said: dict[str, object]) -
     assert len(health.throttled) <= 120
     assert "\n" not in unhealthy(health)
     json.dumps([health.temperature, health.load, health.disk_free, health.ecc], allow_nan=False)
+
+
+def test_an_agent_tells_how_busy_its_devices_are_and_nonsense_is_unknown() -> None:
+    assert read_health({"busy": [0.5, 2.0, "x", None]}).busy == (0.5, None, None, None)
+    assert read_health({"busy": "all"}).busy == ()

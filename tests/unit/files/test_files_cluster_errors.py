@@ -43,7 +43,7 @@ def error_of(tmp_path: Path, text: str) -> str:
         (
             BASE + "colour: red\n",
             "c.yaml:6: colour: unknown field; choose from: name, configurations, nodes, rules, "
-            "network, pools",
+            "network, pools, planners",
         ),
         (BASE + "name: my lab\n", f"c.yaml:6: name: 'my lab' is not a name; {NAME_RULE}"),
         (
@@ -243,7 +243,15 @@ def test_nodes(tmp_path: Path, nodes: str, message: str) -> None:
         (
             "\n  a: {weight: 2}",
             "7: pools.a.weight: unknown field; choose from: parent, reservation, share, limit, allow, "
-            "max_priority, devices_per_user",
+            "max_priority, devices_per_user, policy, budget, aim",
+        ),
+        (
+            "\n  a: {aim: makespam}",
+            "7: pools.a.aim: 'makespam' is not a policy's aim (did you mean 'makespan'?)",
+        ),
+        (
+            "\n  a: {policy: muster:makespan=2}",
+            "7: pools.a.policy: 'muster:makespan=2': makespan must be a number from 0 to 1",
         ),
         (
             "\n  a: {}\n  b: {parent: c}\n  c: {parent: b}",

@@ -63,6 +63,17 @@ pause: 1m
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "starts_alike", "mixes"),
+    [("", True, True), ("same_generation: true", True, False), ("same_generation: false", False, True)],
+)
+def test_whether_devices_must_be_of_one_generation(
+    tmp_path: Path, line: str, starts_alike: bool, mixes: bool
+) -> None:
+    read = load(tmp_path, f"command: x\ndevices: 1..4\n{line}\n")
+    assert (read.same_generation, read.mixes) == (starts_alike, mixes)
+
+
 def test_roles(tmp_path: Path) -> None:
     text = """
 command: a

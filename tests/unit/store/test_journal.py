@@ -8,6 +8,7 @@ import pytest
 
 from muster.model.event import Cancelled, Ended, NodeLost, Outcome, Started, Submitted
 from muster.model.job import Role
+from muster.model.sweep import Sweep, SweepSubmitted
 from muster.model.task import (
     Fact,
     PolicySet,
@@ -164,8 +165,10 @@ def test_jobs_that_shared_a_name_are_told_apart(store: Store) -> None:
 def test_every_kind_of_fact_says_what_job_it_is_about(kind: Any) -> None:
     names = {field.name for field in fields(kind)}
     job = submission(1).job if kind is Submitted else 1
-    fact = kind(**{name: job if name == "job" else None for name in names})
-    assert job_of(fact) == (1 if "job" in names else None)
+    sweep = Sweep(1, submission(1).job, ()) if kind is SweepSubmitted else 1
+    about = {"sweep": sweep, "job": job}
+    fact = kind(**{name: about.get(name) for name in names})
+    assert job_of(fact) == (1 if names & about.keys() else None)
 
 
 def test_two_snapshots_are_kept(store: Store) -> None:

@@ -17,10 +17,12 @@ from muster.executors.environment import free_row
 from muster.model.cluster import NodeState
 from muster.model.task import job_of
 from muster.model.view import Phase
-from muster.store.codec import decode
+from muster.store.codec import decode, encode_record
 from muster.store.database import parse
 from muster.store.migrate import upgrade
+from muster.store.schema import jobs
 from muster.store.store import Store, open_store
+from muster.wire.records import JobRecord
 from tests.contract.fake_executor import FakeExecutor, Machine
 from tests.unit.daemon.running_daemons import ADMIN
 
@@ -93,6 +95,20 @@ def test_its_live_jobs_are_as_they_were(store: Store) -> None:
     assert state.policy == "fifo"
     assert state.view.cluster.node("n0").state is NodeState.DRAINING
     assert set(state.view.pools.leaves()) == {"default", "lend"}
+
+
+def test_a_store_of_the_revision_before_gets_the_tables_it_lacks(url: str) -> None:
+    engine = create_engine(parse(url))
+    with engine.begin() as connection:
+        upgrade(connection, newest="0008")
+        row = {"number": 1, "name": "a", "user": "ann", "pool": "default", "status": "running"}
+        body = encode_record(JobRecord(**row))  # type: ignore[arg-type]
+        connection.execute(insert(jobs), {**row, "body": body, "submitted": 1.0})
+    engine.dispose()
+    opened = open_store(url)
+    assert [record.name for record in opened.jobs()] == ["a"]
+    assert (opened.curves(1), opened.timeline(0.0, 9.0), opened.unended_spans()) == ([], [], [])
+    opened.close()
 
 
 def test_its_lists_and_history_are_there(store: Store) -> None:

@@ -1,6 +1,8 @@
 """Messages between daemon and agents: they survive their lines, in one direction, within bounds."""
 
 import json
+from dataclasses import is_dataclass
+from types import UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -36,6 +38,10 @@ def valid(hint: Any) -> st.SearchStrategy[Any]:
         return st.lists(valid(get_args(hint)[0]), max_size=3).map(tuple)
     if get_origin(hint) is dict:
         return st.dictionaries(st.text(), VALUES, max_size=3)
+    if get_origin(hint) is UnionType:
+        return st.none() | valid(get_args(hint)[0])
+    if is_dataclass(hint):
+        return made(hint)  # type: ignore[arg-type]
     kinds: dict[Any, st.SearchStrategy[Any]] = {
         int: st.integers(0, MOST),
         float: st.floats(0, MOST),

@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
@@ -20,6 +22,7 @@ from muster.wire.messages import (
     MemberPlan,
     Message,
     Received,
+    Report,
     Saved,
     StepDone,
 )
@@ -37,6 +40,7 @@ FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     float | None: st.none() | QUANTITIES,
     Loss: st.floats(),
     dict[str, Any]: SHAPES,
+    Mapping[str, Loss]: st.dictionaries(st.text(), st.floats(), max_size=3),
     tuple[int, ...]: st.lists(COUNTS, max_size=3).map(tuple),
     tuple[float, ...]: st.lists(QUANTITIES, max_size=3).map(tuple),
     tuple[Member, ...]: st.lists(
@@ -49,6 +53,11 @@ def made(kind: type[Any]) -> st.SearchStrategy[Any]:
     hints = get_type_hints(kind, include_extras=True)
     values = {name: FIELDS.get(each, st.from_type(each)) for name, each in hints.items()}
     return st.builds(kind, **values)
+
+
+def test_any_mapping_travels_as_an_object() -> None:
+    report = Report("worker-0", ChainMap({"loss": 0.5}, {"accuracy": 0.9}), 3)
+    assert decode(encode(report)) == Report("worker-0", {"accuracy": 0.9, "loss": 0.5}, 3)
 
 
 MESSAGES = st.one_of([made(kind) for kind in get_args(Message)])

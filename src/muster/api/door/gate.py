@@ -12,10 +12,13 @@ from muster.api.door.hosts import Hosts
 from muster.api.door.limits import Limits, RateLimiter
 from muster.api.door.peer import PEER, Peer, caller_of_uid
 from muster.api.door.token_cache import TokenCache
+from muster.api.page.api_docs import is_api_docs
+from muster.api.page.files import is_page
+from muster.api.page.sessions import BrowserSessions
 from muster.api.problem import ProblemError, of_service, problem, problem_response
 from muster.daemon.service.protocol import Caller, ServiceError
 
-OPEN_PATHS = frozenset({"/healthz", "/v1/status", "/v1/proof", "/openapi.json"})
+OPEN_PATHS = frozenset({"/healthz", "/v1/status", "/v1/proof", "/v1/session/redeem", "/openapi.json"})
 """Paths that need no token."""
 
 INVALID = "the token is not valid"
@@ -34,6 +37,8 @@ class Login:
     """What limits count by: the token, the Unix user or the address."""
     secret: str | None = None
     """The token, which may be revoked meanwhile."""
+    session: bool = False
+    """Whether it is the session of a browser."""
 
 
 class RequestGate:
@@ -50,12 +55,14 @@ class RequestGate:
         auth: bool,
         owner: Caller,
         failed: Callable[[str, str], Awaitable[None]],
+        sessions: BrowserSessions,
     ) -> None:
         self._app, self._tokens, self._limits, self._hosts = app, tokens, limits, hosts
         self._auth, self._owner = auth, owner
         self._rates = RateLimiter(limits.rate, limits.burst, clock)
         self._open_rates = RateLimiter(limits.open_rate, limits.open_burst, clock)
         self._failures = FailedLogins(clock)
+        self._sessions = sessions
         self._failed = failed
         """Told of every failed login: the peer, and why."""
 
@@ -120,9 +127,13 @@ class RequestGate:
             return caller_of_uid(peer.uid, self._owner), Login(key)
         if not self._auth:
             return self._owner, Login(key)
-        if path in OPEN_PATHS:
+        if path in OPEN_PATHS or is_page(path) or is_api_docs(path):
             return None, Login(key)
-        secret = _bearer(headers)
+        # A token sent on purpose counts before the session of the browser that sends it.
+        held = None if tokened else self._sessions.holder(headers)
+        if isinstance(held, Caller):
+            return held, Login(f"session of {held.user}", session=True)
+        secret = held or _bearer(headers)
         try:
             caller = await self._tokens.caller(secret)
         except ServiceError as error:
@@ -132,7 +143,7 @@ class RequestGate:
                 await self._failed(key, INVALID)
                 await self._failures.hold(key)
             raise _unauthorized(INVALID)
-        return caller, Login(secret, secret)
+        return caller, Login(secret, secret, session=held is not None)
 
     def _counted(self, receive: Receive) -> Receive:
         """Cut the body off where it becomes too large, whatever length was announced."""

@@ -10,6 +10,7 @@ from uvicorn.server import ServerState
 
 from muster.api.door.limits import Limits
 from muster.api.door.peer import PEER, Peer
+from muster.api.door.taken import TAKE_OVER, TakenConnection
 from muster.api.problem import MEDIA_TYPE, problem, problem_response
 
 _SAID = {
@@ -73,6 +74,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._head = self._fields = 0
         self.scope[PEER] = self._peer  # type: ignore[literal-required]
+        self.scope[TAKE_OVER] = self._give_away  # type: ignore[literal-required]
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -92,6 +94,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._heads += 1
         self._expect(self._limits.body_time)
         super().on_headers_complete()
+        if self.parser.should_upgrade():  # the parser reads no further request
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         self._relax()
@@ -108,6 +112,12 @@ class GuardedProtocol(HttpToolsProtocol):
             self._relax()
         else:  # the rest of the body
             self._expect(self._limits.body_time)
+
+    def _give_away(self) -> TakenConnection:
+        """Hand the connection to who will speak another protocol on it."""
+        self._relax()
+        self.flow.resume_reading()
+        return TakenConnection(self.transport, self.loop, lambda: self.connection_lost(None))
 
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be parsed, or was too large to."""

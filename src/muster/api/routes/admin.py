@@ -15,17 +15,18 @@ from muster.api.bodies import (
     TokenBody,
 )
 from muster.api.parts import Named, Parts, Who, answers, reply
+from muster.wire.map_records import ClusterMap
 from muster.wire.records import (
     ActRecord,
     IdentityRecord,
     InvitationRecord,
-    LimitRecord,
     NodeRecord,
     PolicyRecord,
     PoolRecord,
     RotationRecord,
     TokenRecord,
 )
+from muster.wire.use_records import LimitRecord
 
 Limited = Annotated[
     str,
@@ -77,6 +78,16 @@ def node_routes(router: APIRouter, parts: Parts) -> None:
     async def revoke_node(who: Who, name: Named) -> Response:
         """Its agent is refused from now on, and its tasks are lost. Administrators only."""
         return reply(await service.revoke_node(who, name))
+
+
+def map_routes(router: APIRouter, parts: Parts) -> None:
+    service = parts.service
+
+    @router.get("", summary="Show what every device does", responses=answers(ClusterMap, "The map."))
+    async def cluster_map(who: Who) -> Response:
+        """The job on each device of each node, and the one it is withheld for: for a picture of the
+        cluster."""
+        return reply(await service.map(who))
 
 
 def pool_routes(router: APIRouter, parts: Parts) -> None:

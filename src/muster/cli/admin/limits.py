@@ -10,7 +10,7 @@ from muster.cli.options import Listed, noun, option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from muster.wire.records import LimitRecord
+    from muster.wire.use_records import LimitRecord
 
 limit = noun("limit", "Limits of users: live jobs, their size, submissions per minute.")
 
@@ -44,6 +44,10 @@ def set_(
     submissions: Annotated[
         int | None, option(None, "Most submissions per minute.", metavar="N")
     ] = None,
+    device_hours: Annotated[
+        str | None,
+        option(None, "Most device-hours in a calendar month; `none`: no limit.", metavar="HOURS"),
+    ] = None,
 ) -> None:
     """Change the limits of a user, or of everybody; what is not given stays unchanged.
 
@@ -52,15 +56,25 @@ def set_(
     Examples:
       muster limit set --jobs 200              everybody
       muster limit set ada --jobs 5000 --size 200MB
+      muster limit set ada --device-hours 500  nothing more of ada's starts once they are used up
     """
     from muster.cli.parse import parsed
-    from muster.files.source.quantity import parse_size
+    from muster.files.source.quantity import parse_number, parse_size
 
-    if jobs is None and size is None and submissions is None:
-        raise typer.BadParameter("give --jobs, --size or --submissions")
+    if jobs is None and size is None and submissions is None and device_hours is None:
+        raise typer.BadParameter("give --jobs, --size, --submissions or --device-hours")
     bytes_ = None if size is None else parsed("--size", size, parse_size)
+    hours = None if device_hours is None else 0.0
+    if device_hours not in (None, "none"):
+        hours = parsed("--device-hours", device_hours, parse_number)
     with daemon(listing=_LISTING) as client:
-        changed = client.set_limits(user or _EVERYBODY, jobs=jobs, size=bytes_, submissions=submissions)
+        changed = client.set_limits(
+            user or _EVERYBODY,
+            jobs=jobs,
+            size=bytes_,
+            submissions=submissions,
+            device_hours=hours,
+        )
     typer.echo(_table([changed]))
 
 
@@ -76,9 +90,14 @@ def _of(used: str, most: str, limits: "LimitRecord") -> str:
     return most if limits.user == _EVERYBODY else f"{used}/{most}"
 
 
+def _hours(most: float) -> str:
+    return f"{most:,g}" if most else "any"
+
+
 def _table(limits: "Sequence[LimitRecord]") -> str:
     from muster.cli.render.table import table
     from muster.cli.render.words import size
+    from muster.model.duration import in_hours
 
     rows = [
         (
@@ -86,8 +105,11 @@ def _table(limits: "Sequence[LimitRecord]") -> str:
             _of(f"{each.live:,}", f"{each.jobs:,}", each),
             _of(size(each.used), size(each.size), each),
             f"{each.submissions:,}",
+            _of(in_hours(each.device_hours_used), _hours(each.device_hours), each),
             "set" if each.own else "default" if each.user == _EVERYBODY else "everybody's",
         )
         for each in limits
     ]
-    return table(("USER", "LIVE JOBS", "SIZE", "PER MINUTE", "LIMITS"), rows, left=(0, 4))
+    return table(
+        ("USER", "LIVE JOBS", "SIZE", "PER MINUTE", "DEVICE-HOURS", "LIMITS"), rows, left=(0, 5)
+    )

@@ -23,7 +23,12 @@ def show(output: Printed = "text") -> None:
 
 @policy.command("set")
 def set_(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the policy.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name of the policy, with options if it has some: muster:makespan=0.6."
+        ),
+    ],
     output: Printed = "text",
 ) -> None:
     """Change the policy, from the next cycle on.

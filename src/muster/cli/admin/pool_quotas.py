@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from muster.cli.parse import parsed
+from muster.cli.parse import aim_of, parsed, policy_of
 from muster.files.errors import InputError
 from muster.files.source.quantity import (
     MAX_PRIORITY,
@@ -66,16 +66,28 @@ def _body(quota: QuotaRecord) -> dict[str, int | float | None]:
 
 
 def changed_rules(
-    allow: Given, max_priority: str | None, devices_per_user: str | None
+    allow: Given,
+    max_priority: str | None,
+    devices_per_user: str | None,
+    policy: str | None = None,
+    budget: str | None = None,
+    aim: str | None = None,
 ) -> dict[str, Any]:
-    """Return what changes about who may use the pool, as the client takes it."""
+    """Return what changes about who may use the pool and who decides, as the client takes it."""
     rules: dict[str, Any] = {"allow": None if allow is None else _allowed(allow)}
     given = {"max_priority": max_priority, "devices_per_user": devices_per_user}
+    given |= {"policy": policy, "budget": budget, "aim": aim}
     rules["lifted"] = [name for name, text in given.items() if text == NO_LIMIT]
     if max_priority not in (None, NO_LIMIT):
         rules["max_priority"] = parsed("--max-priority", max_priority, _priority)
     if devices_per_user not in (None, NO_LIMIT):
         rules["devices_per_user"] = parsed("--devices-per-user", devices_per_user, _some_devices)
+    if policy not in (None, NO_LIMIT):
+        rules["policy"] = policy_of("--policy", policy)
+    if budget not in (None, NO_LIMIT):
+        rules["budget"] = parsed("--budget", budget, parse_number)
+    if aim not in (None, NO_LIMIT):
+        rules["aim"] = aim_of("--aim", aim)
     return rules
 
 

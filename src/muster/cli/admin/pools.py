@@ -85,6 +85,24 @@ def set_(
     devices_per_user: Annotated[
         str | None, option(None, "Most devices of one user; `none`: no limit.", metavar="N")
     ] = None,
+    policy: Annotated[
+        str | None,
+        option(
+            None, "Policy of its jobs and the pools below; `none`: of the pool above.", metavar="NAME"
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        option(None, "Most device-hours in a calendar month; `none`: no limit.", metavar="HOURS"),
+    ] = None,
+    aim: Annotated[
+        str | None,
+        option(
+            None,
+            "What its policy aims at: balanced, mean, fair, makespan or per_device; `none`: as above.",
+            metavar="AIM",
+        ),
+    ] = None,
 ) -> None:
     """Create or change a pool; what is not given stays unchanged.
 
@@ -97,6 +115,9 @@ def set_(
       muster pool set lab --reservation 25% --limit 50%
       muster pool set vision --parent research --limit V100:8 --limit P100:none
       muster pool set research --allow ada --allow @vision --devices-per-user 4
+      muster pool set production --policy fifo
+      muster pool set nightly --policy muster --aim makespan    the last job ends soonest
+      muster pool set research --budget 5000    nothing more starts once they are used up
     """
     from muster.cli.admin.pool_quotas import changed_quotas, changed_rules
     from muster.cli.render.pool_table import pool_rules, pool_table
@@ -105,7 +126,7 @@ def set_(
         before = next((each for each in client.pools() if each.name == name), None)
         types = {node.device_type for node in client.nodes() if node.device_type}
         quotas = changed_quotas(before, sorted(types), reservation, share, limit)
-        rules = changed_rules(allow, max_priority, devices_per_user)
+        rules = changed_rules(allow, max_priority, devices_per_user, policy, budget, aim)
         after = client.set_pool(name, parent=parent, quotas=quotas, shared=shared, **rules)
         typer.echo(pool_table([after], wide=True))
         for line in pool_rules(after):

@@ -35,7 +35,8 @@ Data = Annotated[
 @machine.command(rich_help_panel=DAEMON)
 def up(
     devices: Annotated[
-        int | None, option(CLUSTER, "Virtual devices on CPUs.", min=1, metavar="N")
+        int | None,
+        option(CLUSTER, "Virtual devices on CPUs.", "--devices", "-d", min=1, metavar="N"),
     ] = None,
     topology: Annotated[
         str | None,
@@ -58,9 +59,22 @@ def up(
             "--learn-links/--no-learn-links",
         ),
     ] = True,
+    planners: Annotated[
+        int | None,
+        option(
+            OPERATION,
+            "Planners in processes of their own, each for some of the pools. (default: as the cluster "
+            "file says, else 1)",
+            min=1,
+            max=64,
+        ),
+    ] = None,
+    keep_jobs: Annotated[
+        str, option(OPERATION, "How long to keep jobs that are over in lists.", metavar="TIME")
+    ] = "400d",
     log_format: Annotated[Output, option(OPERATION, "Format of the daemon's log.")] = "text",
     log_level: Annotated[LogLevel, option(OPERATION, "Least severe lines to log.")] = "info",
-    detach: Annotated[bool, option(OPERATION, "Run in the background.", "--detach", "-d")] = False,
+    detach: Annotated[bool, option(OPERATION, "Run in the background.", "--detach", "-b")] = False,
     host: Annotated[str, option(NETWORK, "Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
         int, option(NETWORK, "Port to listen on; 0: any free one.", min=0, max=65535)
@@ -155,7 +169,7 @@ def up(
 
     Examples:
       muster up --devices 8              8 virtual devices, on any laptop
-      muster up --topology 2x4 -d        two nodes of four, in the background
+      muster up --topology 2x4 -b        two nodes of four, in the background
       muster up --cluster lab.yaml       nodes and pools from a file
       muster up --engine machines        nodes are machines on which `muster agent` runs
     """
@@ -214,6 +228,8 @@ def up(
         engine_time=None if time is None else positive("--time", time),
         engine_extra=engine_extra(engine_option or ()),
         learn_links=learn_links,
+        planners=planners,
+        keep_jobs=positive("--keep-jobs", keep_jobs),
     )
     raise typer.Exit(run_up(options, detach=detach))
 

@@ -117,7 +117,7 @@ def run_up(options: UpOptions, *, detach: bool) -> int:
     """Run the daemon until it is stopped, or leave it running; return the exit code."""
     if detach:
         return _start_in_background(options.data)
-    # Imported only now: `-d` needs none of it.
+    # Imported only now: `--detach` needs none of it.
     from muster.app.up import run
 
     try:
@@ -155,15 +155,15 @@ def announced(listening: Listening) -> str:
     lines = [f"  {name:<9}{text}" for name, text in facts.items()]
     lines += [f"  warning  {text}" for text in listening.warnings]
     lines += [f"  note     {caveat}" for caveat in listening.caveats]
-    following = "next: muster run train.py · muster ps · muster top · muster down"
+    following = "next: muster run train.py · muster ps · muster open · muster down"
     return "\n".join([f"muster is listening on {listening.url}", *lines, following])
 
 
 def _start_in_background(data: Path) -> int:
-    """Run the same command without `-d`, and return when its status file says ready or standby."""
+    """Run the same command without `-b`, and return when its status file says ready or standby."""
     make_own(data)
     path = data / "daemon.log"
-    command = [word for word in sys.orig_argv if word not in ("-d", "--detach")]
+    command = [word for word in sys.orig_argv if word not in ("-b", "--detach")]
     with open(path, "ab", opener=private) as log:
         begun = log.tell()
         child = subprocess.Popen(

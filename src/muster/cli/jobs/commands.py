@@ -6,13 +6,16 @@ import typer
 
 from muster.cli.connect import daemon
 from muster.cli.group import RunCommand
+from muster.cli.inside.options import SessionOptions
+from muster.cli.jobs.complete import complete_either
+from muster.cli.jobs.field_options import FieldOptions
+from muster.cli.jobs.filters import FILTER, JobFilters, refuse_mixed
 from muster.cli.jobs.options import RunRequest, Submission
 from muster.cli.options import (
     JOBS,
     JOBS_SHOWN,
     Listed,
     Printed,
-    Several,
     Watched,
     Which,
     Yes,
@@ -20,12 +23,21 @@ from muster.cli.options import (
     with_options,
 )
 
+Some = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[JOB...]",
+        help="Numbers or names of jobs or sweeps; none with a filter.",
+        autocompletion=complete_either,
+    ),
+]
+
 jobs = typer.Typer(pretty_exceptions_enable=False)
 
 
 @jobs.command(cls=RunCommand, rich_help_panel=JOBS)
 @with_options
-def run(request: RunRequest, how: Submission) -> None:
+def run(request: RunRequest, session: SessionOptions, more: FieldOptions, how: Submission) -> None:
     """Submit a job, after showing its plan and when it is expected to start and finish.
 
     No file is needed. A script runs in this directory, with the Python of your environment.
@@ -35,19 +47,29 @@ def run(request: RunRequest, how: Submission) -> None:
       muster run -f -y train.py                  no question; end as the job ends
       muster run -- ./train.sh a b               any program
       muster run job.yaml --pool research        a file; options override it
+      muster run train.py --sweep lr=0.1,0.01 --sweep seed=1..4 -- --lr {lr} --seed {seed}
+      muster run job.sbatch                      a batch script of Slurm's, by its #SBATCH lines
+      muster run train.py --after prep:ok        once the job prep has succeeded
+      muster run pipeline.yaml                   several jobs, one after the other
+      muster run -t bert -- --lr 0.1             a saved job, with more arguments
+      muster run -i -d 2                         a shell on two devices
+      muster run --jupyter                       a notebook server on one, at a port of this machine
     """
+    if session.wanted:
+        from muster.cli.inside.session import run_session
+
+        raise typer.Exit(run_session(request, session, more))
     from muster.cli.jobs.submit import run_request
 
-    raise typer.Exit(run_request(request, how))
+    raise typer.Exit(run_request(request, how, more))
 
 
 @jobs.command(rich_help_panel=JOBS)
+@with_options
 def ps(
+    filters: JobFilters,
     every: Annotated[bool, option(None, "Include finished jobs.", "--all", "-a")] = False,
-    user: Annotated[
-        str | None, option(None, "Only this user's.", "--user", "-u", metavar="NAME")
-    ] = None,
-    pool: Annotated[str | None, option(None, "Only this pool's.", metavar="POOL")] = None,
+    tree: Annotated[bool, option(None, "Jobs below those they come after.", "--tree")] = False,
     limit: Annotated[
         int, option(None, "At most N jobs of a page.", "-n", min=1, metavar="N")
     ] = JOBS_SHOWN,
@@ -61,10 +83,13 @@ def ps(
       muster ps -w                watch them
       muster ps -a -n 20          the last 20, finished ones too
       muster ps -o wide           more columns, and the reasons in words
+      muster ps -l team=vision --status failed --since 1d
+      muster ps --tree            pipelines
     """
-    from muster.cli.jobs.list_jobs import list_jobs
+    from muster.cli.jobs.list_jobs import Shown, list_jobs
 
-    list_jobs(output, every=every, user=user, pool=pool, limit=limit, page=page, watch=watch)
+    shown = Shown(every=every, limit=limit, page=page, tree=tree)
+    list_jobs(output, filters, shown, watch=watch)
 
 
 @jobs.command(rich_help_panel=JOBS)
@@ -74,30 +99,28 @@ def show(
     output: Printed = "text",
     watch: Watched = False,
 ) -> None:
-    """Show a job: request, tasks, reasons, changes, predictions against reality.
+    """Show a job: request, tasks, reasons, changes, predictions against reality. Of a sweep, its
+    members (see `muster sweep show`).
 
     Example: muster show 12
     """
-    import time
+    from muster.cli.jobs.show import show_named
 
-    from muster.cli.render.answers import as_json
-    from muster.cli.render.job_page import job_page
-    from muster.cli.render.terminal import hint
-    from muster.cli.watch import shown
-
-    def answer() -> str:
-        detail = client.job(which)
-        return as_json(detail) if output == "json" else job_page(detail, time.time(), every=every)
-
-    with daemon() as client:
-        shown(answer, watch=watch)
-        if output == "text":
-            hint(f"\nlogs: muster logs -f {which}")
+    show_named(which, every=every, as_json=output == "json", watch=watch)
 
 
 @jobs.command(rich_help_panel=JOBS)
+@with_options
 def logs(
-    which: Which,
+    filters: JobFilters,
+    which: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[JOB]",
+            help="Number or name of a job; none with a filter.",
+            autocompletion=complete_either,
+        ),
+    ] = None,
     task: Annotated[
         str | None,
         typer.Argument(metavar="[TASK]", help="One task, such as worker-0. (default: all)"),
@@ -107,32 +130,57 @@ def logs(
         int | None, option(None, "Only the last N lines of each task.", "-n", min=0, metavar="N")
     ] = None,
 ) -> None:
-    """Print the output of a job's tasks. With several tasks, each line begins with the task's name.
+    """Print the output of a job's tasks. With several tasks, each line begins with the task's name;
+    with a filter, with the job's name before it.
 
     Examples:
       muster logs -f 12
       muster logs resnet50 worker-0 -n 100
+      muster logs -f -l run=a             live jobs with this label
+      muster logs --status failed --since 1d -n 20
     """
     from muster.cli.jobs.follow import show_logs
+    from muster.cli.jobs.named import handle_named, members_of
+    from muster.cli.jobs.select import logs_of, matching
+    from muster.client.sweep_handle import SweepHandle
 
     with daemon(listing="muster ps -a, muster show JOB") as client:
+        if which is None:
+            found = matching(client, filters, ended=bool(filters.status))
+            raise typer.Exit(logs_of(client, found, follow=follow, lines=lines))
+        refuse_mixed(filters, which)
+        named = handle_named(client, which) if task is None else None
+        if isinstance(named, SweepHandle):
+            found = members_of(client, named)
+            raise typer.Exit(logs_of(client, found, follow=follow, lines=lines))
         raise typer.Exit(show_logs(client, which, task, follow=follow, lines=lines))
 
 
 @jobs.command(rich_help_panel=JOBS)
+@with_options
 def stop(
-    which: Several,
+    filters: JobFilters,
+    which: Some = None,
+    every: Annotated[
+        bool, option(FILTER, "All your live jobs; with -u another user's, or '*'.", "--all")
+    ] = False,
     yes: Yes = False,
     force: Annotated[bool, option(None, "Kill their tasks at once.", "--force")] = False,
 ) -> None:
-    """Stop jobs. Their tasks get SIGTERM, and time to save a checkpoint.
+    """Stop jobs, or sweeps with all their members. Their tasks get SIGTERM, and time to save a
+    checkpoint.
 
     Examples:
       muster stop 12 13 -y
       muster stop 12 --force      SIGKILL at once, also to a job that is stopping
+      muster stop -l sweep=a      your live jobs with this label, after a question
+      muster stop --all           all your live jobs, after a question
     """
-    from muster.cli.jobs.change import stop_jobs
+    from muster.cli.jobs.change import stop_jobs, stop_matching
 
+    if not which:
+        raise typer.Exit(stop_matching(filters, every=every, yes=yes, force=force))
+    refuse_mixed(filters, *which, every=every)
     raise typer.Exit(stop_jobs(which, yes=yes, force=force))
 
 
@@ -156,22 +204,33 @@ def resize(
 
 
 @jobs.command(rich_help_panel=JOBS)
+@with_options
 def wait(
-    which: Several,
+    filters: JobFilters,
+    which: Some = None,
+    every: Annotated[bool, option(FILTER, "All your live jobs.", "--all")] = False,
     timeout: Annotated[
         str | None, option(None, "Give up after this time, with exit code 101.", metavar="TIME")
     ] = None,
     output: Printed = "text",
 ) -> None:
-    """Wait until jobs have finished. The exit code is that of the first that did not succeed.
+    """Wait until jobs or sweeps have finished. The exit code is that of the first that did not
+    succeed.
 
-    Example: muster wait 12 13 --timeout 2h && echo done
+    Examples:
+      muster wait 12 13 --timeout 2h && echo done
+      muster wait -l run=a        your jobs with this label that are live now
     """
     from muster.cli.jobs.follow import wait_for
+    from muster.cli.jobs.select import matching
     from muster.cli.parse import seconds_of
 
     limit = None if timeout is None else seconds_of("--timeout", timeout)
     with daemon() as client:
+        if which:
+            refuse_mixed(filters, *which, every=every)
+        else:
+            which = [str(job.number) for job in matching(client, filters, every=every)]
         raise typer.Exit(wait_for(client, which, limit, as_json=output == "json"))
 
 

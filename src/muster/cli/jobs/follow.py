@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from muster.cli.exits import NOT_FINISHED, code_of
+from muster.cli.jobs.named import handle_named
 from muster.cli.render.answers import as_json as json_text
 from muster.cli.render.terminal import complain, painted
 from muster.cli.render.words import clock
+from muster.cli.sweeps.show import sweep_words
+from muster.wire.job_relations import was_spared
 from muster.wire.records import OVER, JobRecord
+from muster.wire.sweep_records import SweepRecord
 
 if TYPE_CHECKING:
     from muster.client import Client, Handle
+    from muster.client.sweep_handle import SweepHandle
 
 
 def show_logs(
@@ -22,14 +27,14 @@ def show_logs(
 ) -> int:
     """Print the output of a job's tasks; return the exit code. Ctrl-C does not stop the job."""
     try:
-        for line in _lines(client, which, task, follow, lines):
+        for line in last_lines(client, which, task, follow, lines):
             typer.echo(line)
     except KeyboardInterrupt:
         _detached(which)
     return 0
 
 
-def _lines(
+def last_lines(
     client: "Client", which: str, task: str | None, follow: bool, last: int | None
 ) -> Iterator[str]:
     """The lines; with `last`, only that many of each task."""
@@ -67,29 +72,41 @@ def follow_to_end(client: "Client", which: str) -> int:
 def wait_for(
     client: "Client", which: Sequence[str], timeout: float | None, *, as_json: bool = False
 ) -> int:
-    """Wait for every job; return the exit code of the first, as given, that did not succeed."""
+    """Wait for every job or sweep; return the exit code of the first that did not succeed."""
     deadline = None if timeout is None else time.monotonic() + timeout
-    ended = []
+    ended: list[JobRecord | SweepRecord] = []
     try:
         for each in which:
-            job = _end_of(client.handle(each), deadline)
-            ended.append(job)
-            if not as_json:
-                print_end(job)
+            found = _end_of(handle_named(client, each), deadline)
+            ended.append(found)
+            if as_json:
+                continue
+            print_end(found) if isinstance(found, JobRecord) else print_sweep_end(found)
     except KeyboardInterrupt:
         complain("no longer waiting; the jobs keep running")
         return NOT_FINISHED
     if as_json:
         typer.echo(json_text(ended))
-    return next(filter(None, (code_of(job.status) for job in ended)), 0)
+    return next(filter(None, map(_code, ended)), 0)
 
 
-def _end_of(handle: "Handle", deadline: float | None) -> JobRecord:
-    """The job once it has finished, or as it is at the deadline."""
+def _code(found: JobRecord | SweepRecord) -> int:
+    if isinstance(found, SweepRecord):
+        return code_of(found.outcome)
+    return 0 if was_spared(found.status, found.after) else code_of(found.status)
+
+
+def _end_of(handle: "Handle | SweepHandle", deadline: float | None) -> JobRecord | SweepRecord:
+    """The job or sweep once it has finished, or as it is at the deadline."""
     try:
         return handle.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
     except TimeoutError:
         return handle.record()
+
+
+def print_sweep_end(sweep: SweepRecord) -> None:
+    """Print how far a sweep is."""
+    typer.echo(f"sweep {sweep.number} ({sweep.name}): {sweep_words(sweep)}", err=True)
 
 
 def print_end(job: JobRecord, *, logged: bool = False) -> None:
@@ -99,7 +116,8 @@ def print_end(job: JobRecord, *, logged: bool = False) -> None:
         typer.echo(f"{named} is still {painted(job.status)}", err=True)
         return
     took = "" if job.ended is None else f" after {clock(job.ended - job.submitted)}"
-    typer.echo(f"{named} {painted(job.status)}{took}", err=True)
+    why = f": {job.reason}" if job.status in ("skipped", "pruned") else ""
+    typer.echo(f"{named} {painted(job.status)}{took}{why}", err=True)
     if job.error:
         typer.echo(job.error.splitlines()[0] if logged else job.error, err=True)
 

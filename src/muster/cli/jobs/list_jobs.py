@@ -3,12 +3,14 @@
 import shlex
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from muster.cli.choices import ListFormat
 from muster.cli.connect import daemon
+from muster.cli.jobs.filters import JobFilters
+from muster.cli.jobs.select import PAGE
 from muster.cli.options import JOBS_SHOWN
 from muster.cli.render import terminal
 from muster.cli.render.answers import as_json
@@ -20,39 +22,40 @@ from muster.wire.records import LIVE, OVER, JobRecord
 if TYPE_CHECKING:
     from muster.client import Client
 
-PAGE = 1000
-"""Jobs per request: the API's maximum."""
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How much of a list is shown, and how."""
+
+    every: bool = False
+    limit: int = JOBS_SHOWN
+    page: int = 1
+    tree: bool = False
 
 
 @dataclass(slots=True)
 class Listing:
     """The jobs of one page of `ps`, and the counts of all."""
 
-    statuses: tuple[str, ...]
-    user: str | None
-    pool: str | None
-    limit: int
-    page: int
+    filters: JobFilters
+    shown: Shown
     jobs: list[JobRecord] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     more: bool = False
 
     def fetch(self, client: "Client") -> None:
         """Ask for the page: active jobs come first."""
-        first = (self.page - 1) * self.limit
-        found = list(islice(self._from(client), first, first + self.limit + 1))
-        self.jobs, self.more = found[: self.limit], len(found) > self.limit
+        first = (self.shown.page - 1) * self.shown.limit
+        found = list(islice(self._from(client), first, first + self.shown.limit + 1))
+        self.jobs, self.more = found[: self.shown.limit], len(found) > self.shown.limit
 
     def _from(self, client: "Client") -> Iterator[JobRecord]:
         cursor: str | None = None
+        wanted = self.filters.selection(time.time())
+        wanted = replace(wanted, statuses=wanted.statuses or (() if self.shown.every else LIVE))
         while True:
-            page = client.active_jobs(
-                statuses=self.statuses,
-                user=self.user,
-                pool=self.pool,
-                page=min(self.page * self.limit + 1, PAGE),
-                cursor=cursor,
-            )
+            most = min(self.shown.page * self.shown.limit + 1, PAGE)
+            page = client.active_jobs(**asdict(wanted), page=most, cursor=cursor)
             self.counts = page.counts or self.counts
             yield from page.jobs
             cursor = page.next
@@ -68,7 +71,7 @@ class Listing:
         if live:
             parts[0] += f": {running:,} running, {live.get('waiting', 0):,} waiting"
         parts.append(f"{ended:,} ended")
-        if self.more or self.page > 1:
+        if self.more or self.shown.page > 1:
             parts.append(f"showing {len(self.jobs):,}")
         if self.more:
             parts[-1] += f", next: {self._next()}"
@@ -77,31 +80,21 @@ class Listing:
     def _next(self) -> str:
         """The command that lists the next page of the same list."""
         words = ["muster", "ps"]
-        words += [] if self.statuses else ["-a"]
-        words += ["-u", self.user] if self.user else []
-        words += ["--pool", self.pool] if self.pool else []
-        words += [] if self.limit == JOBS_SHOWN else ["-n", str(self.limit)]
-        return shlex.join([*words, "--page", str(self.page + 1)])
+        words += ["-a"] if self.shown.every else []
+        words += self.filters.words()
+        words += [] if self.shown.limit == JOBS_SHOWN else ["-n", str(self.shown.limit)]
+        return shlex.join([*words, "--page", str(self.shown.page + 1)])
 
 
-def list_jobs(
-    form: ListFormat,
-    *,
-    every: bool,
-    user: str | None,
-    pool: str | None,
-    limit: int,
-    page: int,
-    watch: bool,
-) -> None:
+def list_jobs(form: ListFormat, filters: JobFilters, how: Shown, *, watch: bool) -> None:
     """Print the jobs, how many there are, and what to type next."""
-    listing = Listing(() if every else LIVE, user, pool, limit, page)
+    listing = Listing(filters, how)
 
     def answer() -> str:
         listing.fetch(client)
         if form == "json":
             return as_json(listing.jobs, indent=0 if watch else 2)
-        return job_table(listing.jobs, time.time(), wide=form == "wide")
+        return job_table(listing.jobs, time.time(), wide=form == "wide", tree=how.tree)
 
     def note() -> None:
         if form == "json" or not terminal.on_terminal():
@@ -112,9 +105,9 @@ def list_jobs(
         if listing.jobs:
             first = listing.jobs[0].number
             hint(f"why: muster show {first} · logs: muster logs -f {first}")
-        elif not any(listing.counts.values()):
+        elif not any(listing.counts.values()) and not filters.given:
             hint("No jobs yet: muster run train.py")
-        elif not every:
+        elif not how.every:
             hint("No active jobs; use -a for all.")
 
     with daemon() as client:

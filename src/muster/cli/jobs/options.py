@@ -10,7 +10,7 @@ from muster.cli.choices import Output, Resize
 from muster.cli.exits import BAD_INPUT, NO_FORECAST
 from muster.cli.options import option
 
-REQUEST, SUBMIT = "Request", "Submission"
+REQUEST, SWEEP, SUBMIT = "Request", "Sweep", "Submission"
 """Groups of options in the help."""
 _JOB_FILES = (".yaml", ".yml")
 
@@ -23,9 +23,11 @@ class RunRequest:
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A Python script, a program, or a job file (docs/reference/files.md).",
+            help="A Python script, a program, a job file (docs/reference/files.md), or a batch script "
+            "of Slurm's.",
+            show_default=False,
         ),
-    ]
+    ] = ""
     arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="ARGS", help="Its arguments; put -- before those that begin with -."),
@@ -132,16 +134,90 @@ class RunRequest:
         ),
     ] = None
 
+    notify: Annotated[
+        str | None,
+        option(REQUEST, "Webhook to tell what becomes of the job.", metavar="URL"),
+    ] = None
+
+    notify_on: Annotated[
+        list[str] | None,
+        option(
+            REQUEST,
+            "What to tell it: started, succeeded, failed, stopped, preempted or waiting (for half an "
+            "hour); repeatable. (default: succeeded and failed)",
+            "--notify-on",
+            metavar="WHAT",
+        ),
+    ] = None
+
+    slurm_env: Annotated[
+        bool,
+        option(
+            REQUEST,
+            "Set Slurm's variables too, such as SLURM_PROCID, for scripts that read them.",
+            "--slurm-env",
+        ),
+    ] = False
+
+    sweep: Annotated[
+        list[str] | None,
+        option(
+            SWEEP,
+            "A parameter and its values, for {NAME} in the arguments: lr=0.1,0.01, seed=1..4, or to "
+            "draw from lr=1e-5..1e-1:log. Repeatable.",
+            "--sweep",
+            metavar="NAME=VALUES",
+        ),
+    ] = None
+    samples: Annotated[
+        str | None,
+        option(SWEEP, "Members to draw at random. (default: every combination)", metavar="N"),
+    ] = None
+    seed: Annotated[str | None, option(SWEEP, "Seed of these draws. (default: 0)", metavar="N")] = None
+    at_most: Annotated[
+        str | None,
+        option(
+            SWEEP,
+            "Members that run at once. (default: as many as get devices)",
+            "--at-most",
+            metavar="N",
+        ),
+    ] = None
+    array: Annotated[
+        str | None,
+        option(SWEEP, "Indices as Slurm writes them, for {index}: 0-15%4.", metavar="INDICES"),
+    ] = None
+    asha: Annotated[
+        str | None,
+        option(
+            SWEEP,
+            "Stop members that do worse than others at rungs: metric=loss,min,rung=1,eta=3, of which "
+            "each part may be left out.",
+            metavar="METRIC,...",
+        ),
+    ] = None
+    template: Annotated[
+        str | None,
+        option(
+            REQUEST,
+            "A saved job to begin with (muster template ls); words that follow are added to its "
+            "command.",
+            "--template",
+            "-t",
+            metavar="NAME",
+        ),
+    ] = None
+
     @property
     def names_itself(self) -> bool:
-        """Whether the job gets its name from its script."""
+        """Whether the job gets its name from its script or template."""
         return self.name is None and self.job_file is None
 
     @property
     def job_file(self) -> Path | None:
         """The job file, if that is what is run."""
         path = Path(self.target)
-        return path if path.suffix in _JOB_FILES else None
+        return path if path.suffix in _JOB_FILES and self.template is None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

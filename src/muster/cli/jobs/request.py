@@ -3,6 +3,7 @@
 import fnmatch
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from muster.cli.jobs.batch_script import from_batch, is_batch
+from muster.cli.jobs.field_options import FieldOptions, given_fields
 from muster.cli.jobs.options import RunRequest
 from muster.cli.parse import parsed
+from muster.cli.sweeps.options import sweep_options
 from muster.client.origin import carried, with_origin
 from muster.executors.accounts import own_user
 from muster.files.errors import InputError
@@ -29,17 +33,42 @@ SERVER_CORES = "0.1"
 to a worker it computes little."""
 
 
-def job_record(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any]:
+def job_record(
+    request: RunRequest, environ: Mapping[str, str], more: FieldOptions | None = None
+) -> dict[str, Any]:
     """Return the job as the API takes it: the fields of a job file, overridden by options, and where
     it is submitted."""
-    record = _from_file(request) if request.job_file else _from_words(request, environ)
-    record |= _given(request)
+    if request.template is not None:
+        record = _from_template(request)
+    elif not request.target:
+        raise InputError.at("TARGET", "what shall run? Give a script, a program or a job file")
+    elif is_batch(request.target):
+        record = from_batch(request)
+    else:
+        inside = more is not None and more.container is not None
+        record = _from_file(request) if request.job_file else _from_words(request, environ, inside)
+    return completed(record, request, environ, more)
+
+
+def completed(
+    record: dict[str, Any],
+    request: RunRequest,
+    environ: Mapping[str, str],
+    more: FieldOptions | None = None,
+) -> dict[str, Any]:
+    """Return a job with what options override, and where it is submitted."""
+    fields = given_fields(more or FieldOptions())
+    if "labels" in fields:
+        fields["labels"] = {**(record.get("labels") or {}), **fields["labels"]}
+    record |= _given(request) | fields
     for each in request.fields or ():
         _set(record, each)
     if record.get("devices") == "0" and not record.keys() & {"cores", "memory", "roles"}:
         raise InputError.at("--devices", "0 needs cores or memory; add for example --cores 4")
     if request.servers is not None:
         record |= _with_servers(record, request.servers)
+    if sweep := sweep_options(request, record.get("sweep")):
+        record["sweep"] = sweep
     env = _environment(record.get("env") or {}, request.env or (), environ)
     if env:
         record["env"] = env
@@ -48,6 +77,23 @@ def job_record(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any
     if user is not None:
         complete["origin"] = {"user": user, **complete["origin"]}
     return complete
+
+
+def _from_template(request: RunRequest) -> dict[str, Any]:
+    """Return the saved job; paths in it count from here."""
+    from muster.cli.jobs.templates import template_path
+    from muster.files.job.job_file import read_job
+
+    record = read_job(template_path(str(request.template)), Path.cwd()).record
+    words = [word for word in (request.target, *(request.arguments or ())) if word]
+    return {**record, "command": with_words(record.get("command"), words)}
+
+
+def with_words(command: Any, words: Sequence[str]) -> Any:
+    """Return a command, a line or a list, with more words at its end."""
+    if not words:
+        return command
+    return f"{command} {shlex.join(words)}" if isinstance(command, str) else [*command, *words]
 
 
 def _from_file(request: RunRequest) -> dict[str, Any]:
@@ -60,7 +106,10 @@ def _from_file(request: RunRequest) -> dict[str, Any]:
     return read_job(path).record
 
 
-def _from_words(request: RunRequest, environ: Mapping[str, str]) -> dict[str, Any]:
+def _from_words(
+    request: RunRequest, environ: Mapping[str, str], inside: bool = False
+) -> dict[str, Any]:
+    """Return a script or program as a job; `inside`: of a container, which has its own Python."""
     first, rest = request.target, request.arguments or []
     command = [first, *rest]
     if first.endswith(".py"):
@@ -70,7 +119,7 @@ def _from_words(request: RunRequest, environ: Mapping[str, str]) -> dict[str, An
         script = first if request.folder is None else str(Path(first).absolute())
         if request.ship is not None:
             script = os.path.relpath(first, request.folder or Path.cwd())
-        command = [interpreter(environ), script, *rest]
+        command = ["python" if inside else interpreter(environ), script, *rest]
     return {"name": _named_after(first), "command": command}
 
 
@@ -125,8 +174,11 @@ def _given(request: RunRequest) -> dict[str, Any]:
         "elastic": request.elastic,
         "time": request.time,
         "until": request.until,
+        "notify": request.notify,
+        "notify_on": request.notify_on or None,
         "batch": request.batch,
         "resume_from": _resume_from(request.resume_from),
+        "slurm_env": "true" if request.slurm_env else None,
     }
     return {field: value for field, value in options.items() if value is not None}
 

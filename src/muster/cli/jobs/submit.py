@@ -5,16 +5,20 @@ import shlex
 import time
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from muster.cli.connect import daemon
 from muster.cli.exits import NO_FORECAST, OTHER_FAILURE, WOULD_START, WOULD_WAIT
+from muster.cli.jobs.field_options import FieldOptions
+from muster.cli.jobs.file_lines import faults_by_line
 from muster.cli.jobs.follow import follow_to_end, wait_for
-from muster.cli.jobs.list_jobs import PAGE
 from muster.cli.jobs.options import RunRequest, Submission
+from muster.cli.jobs.pipeline import is_pipeline, run_pipeline
 from muster.cli.jobs.request import free_name, job_record
+from muster.cli.jobs.select import PAGE
 from muster.cli.render.answers import as_json
 from muster.cli.render.terminal import agreed, bold, complain, hint
 from muster.cli.render.words import clock, moment
@@ -26,17 +30,35 @@ if TYPE_CHECKING:
     from muster.client import Client, Handle
 
 
-def run_request(request: RunRequest, how: Submission) -> int:
-    """Submit the job, or print every fault of the request; return the exit code."""
+def run_request(request: RunRequest, how: Submission, more: FieldOptions | None = None) -> int:
+    """Submit the job or jobs, or print every fault of the request; return the exit code."""
+    file = request.job_file
     try:
-        record = job_record(request, os.environ)
+        if file is not None and is_pipeline(file):
+            return run_pipeline(file, request, how, more)
+        record = job_record(request, os.environ, more)
     except InputError as error:
         for line in error.lines if isinstance(error, FaultsError) else (str(error),):
             complain(line)
         return how.failure
-    about = str(request.job_file or "")
-    with daemon(about=about, failure=NO_FORECAST if how.dry_run else None) as client:
-        if request.names_itself:
+    return submit_record(record, how, file=file, renames=request.names_itself)
+
+
+def submit_record(
+    record: dict[str, Any], how: Submission, *, file: Path | None = None, renames: bool = False
+) -> int:
+    """Print the forecast, ask, submit; return the exit code. `renames`: if its name is in use, by
+    another."""
+    about = str(file or "")
+    with (
+        daemon(about=about, failure=NO_FORECAST if how.dry_run else None) as client,
+        faults_by_line(file, how.failure),
+    ):
+        if "sweep" in record:
+            from muster.cli.sweeps.submit import run_sweep
+
+            return run_sweep(client, record, how, own_name=renames)
+        if renames:
             live = {job.name for job in client.jobs(statuses=LIVE, page=PAGE)}
             record["name"] = free_name(record["name"], live)
         return _run(client, record, how, about or record["name"])

@@ -13,7 +13,7 @@ offline = typer.Typer(pretty_exceptions_enable=False)
 
 PlanGoal = Literal["throughput", "per_device"]
 """See docs/explanation/planner.md."""
-Schema = Literal["cluster", "job", "profile"]
+Schema = Literal["cluster", "job", "pipeline", "profile"]
 ClusterPath = Annotated[Path, typer.Argument(help="Cluster file (docs/reference/files.md).")]
 
 
@@ -200,10 +200,12 @@ def schema(which: Annotated[Schema, typer.Argument(help="Kind of file.")]) -> No
     """Print the JSON Schema of a kind of file, for editors."""
     from muster.files.cluster.cluster_file import cluster_schema
     from muster.files.job.job_file import job_schema
+    from muster.files.job.pipeline import pipeline_schema
     from muster.files.profile.profile_file import profile_schema
     from muster.files.source.validation import schema_text
 
     makers = {"cluster": cluster_schema, "job": job_schema, "profile": profile_schema}
+    makers["pipeline"] = pipeline_schema
     typer.echo(schema_text(makers[which]()), nl=False)
 
 

@@ -19,6 +19,7 @@ from muster.core.why.words import tell, where
 from muster.files.cluster.cluster_file import ClusterFile, load_listed
 from muster.files.errors import InputError
 from muster.files.job.job_file import load_job
+from muster.files.job.pipeline import is_pipeline, read_pipeline
 from muster.files.snapshot import CycleSnapshot, is_snapshot, load_snapshot
 from muster.model.cluster import Cluster
 from muster.model.decision import Decision, Kind
@@ -117,8 +118,7 @@ def decision_record(view: View, decision: Decision) -> dict[str, Any]:
 def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:
     """Load job files; reject jobs that could never run on the cluster, and repeated names."""
     jobs: list[Job] = []
-    for path in paths:
-        job = load_job(path)
+    for path, job in ((file, each) for file in paths for each in _jobs_in(file)):
         if any(job.name == other.name for other in jobs):
             raise InputError.at(str(path), f"another file has a job named {job.name!r}")
         refusal = refuse(job, loaded.cluster, loaded.pools)
@@ -126,8 +126,18 @@ def load_jobs(paths: list[Path], loaded: ClusterFile) -> list[Job]:
             near = refusal.nearest
             hint = f" (nearest that could: {near.field}: {near.value})" if near else ""
             raise InputError.at(str(path), f"can never run on this cluster: {refusal.why}{hint}")
-        jobs.append(replace(job, number=len(jobs) + 1))
+        # What is in none of the files is a daemon's business.
+        known = {other.name for other in jobs}
+        after = tuple(each for each in job.after if each.job in known)
+        jobs.append(replace(job, number=len(jobs) + 1, after=after))
     return jobs
+
+
+def _jobs_in(path: Path) -> list[Job]:
+    """The jobs of a file: one, or several that come after each other."""
+    if is_pipeline(path):
+        return [each.job for each in read_pipeline(path).jobs.values()]
+    return [load_job(path)]
 
 
 def devices_text(cluster: Cluster) -> str:

@@ -11,6 +11,7 @@ from muster.cli.render.sparkline import sparkline
 from muster.cli.render.table import table
 from muster.cli.render.terminal import bold, painted
 from muster.cli.render.words import clock, counted, moment, short, when
+from muster.wire.job_relations import ParentRecord
 from muster.wire.records import (
     OVER,
     ChangeRecord,
@@ -48,15 +49,17 @@ def job_page(detail: JobDetail, now: float, *, every: bool = False) -> str:
 
 def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     job = detail.job
-    yield "user", f"{job.user}, pool {job.pool}, priority {job.priority}"
+    decides = f", policy {detail.policy}" if detail.policy else ""
+    yield "user", f"{job.user}, pool {job.pool}{decides}, priority {job.priority}"
     yield "command", shlex.join(job.command) or "-"
     if detail.program is not None:
         yield from _program(detail.program, job.command)
+    yield from _relations(job)
     how = "resized live" if job.live else "restarted to resize"
     yield "asks for", f"{workers_asked(job.asked or '-')}, {how}"
     yield from (("note", caveat) for caveat in detail.caveats)
     yield "has", _has(job)
-    if job.status not in OVER and (job.code or job.reason):
+    if (job.status not in OVER or job.status in ("skipped", "pruned")) and (job.code or job.reason):
         yield "why", ": ".join(filter(None, (job.code, job.reason)))
     if detail.plan is not None:
         yield "plan", _plan(detail.plan)
@@ -83,6 +86,21 @@ def _facts(detail: JobDetail, now: float) -> Iterator[tuple[str, str]]:
     if job.error:
         first, *rest = job.error.splitlines()
         yield "error", "\n".join([first, *(f"{'':12}{line}" for line in rest)])
+
+
+def _relations(job: JobRecord) -> Iterator[tuple[str, str]]:
+    """Its labels, the jobs it comes after, and its place in the queue."""
+    if job.labels:
+        yield "labels", ", ".join(f"{key}={value}" for key, value in job.labels.items())
+    if job.after:
+        yield "after", ", ".join(_parent(each) for each in job.after)
+    if job.position is not None:
+        yield "queue", f"{job.position} in pool {job.pool}"
+
+
+def _parent(parent: ParentRecord) -> str:
+    how = "" if parent.when == "ok" else f":{parent.when}"
+    return f"{parent.number} ({parent.name}){how}{', met' if parent.met else ''}"
 
 
 def _batch(job: JobRecord) -> str:

@@ -2,29 +2,52 @@
 
 from collections.abc import Sequence
 
+from muster.cli.render.job_tree import job_tree
 from muster.cli.render.table import table
 from muster.cli.render.terminal import painted
 from muster.cli.render.words import clock, short, when
 from muster.wire.records import OVER, JobRecord
 
 HEADING = ("ID", "NAME", "POOL", "STATUS", "WORKERS", "STEP", "LOSS", "AGE", "FINISH", "WHY")
-MORE = ("USER", "PRIORITY", "DEVICES", "NODES", "RATE", "RESIZES", "PREEMPTED", "PAUSE")
+MORE = ("USER", "PRIORITY", "DEVICES", "NODES", "RATE", "RESIZES", "PREEMPTED", "PAUSE", "LABELS")
 """Columns that the wide table adds before WHY."""
 
-_WORDS = ("NAME", "POOL", "STATUS", "USER", "NODES", "WHY")
+_WORDS = ("NAME", "POOL", "STATUS", "USER", "NODES", "LABELS", "WHY")
 """Left-aligned columns."""
 
 
-def job_table(jobs: Sequence[JobRecord], now: float, *, wide: bool = False) -> str:
-    """Render the jobs; wide, with more columns and the reasons in words. Users are named where there
-    are several."""
+def job_table(jobs: Sequence[JobRecord], now: float, *, wide: bool = False, tree: bool = False) -> str:
+    """Render the jobs; wide, with more columns and the reasons in words; as a tree, each below the one
+    it comes after. Users are named where there are several, places in the queue where any has one."""
     heading: tuple[str, ...] = (*HEADING[:-1], *MORE, HEADING[-1]) if wide else HEADING
+    branches = job_tree(jobs) if tree else [(job, "") for job in jobs]
+    jobs = [job for job, _ in branches]
     rows = [_wide(job, now) if wide else (*_cells(job, now), why(job)) for job in jobs]
+    at = HEADING.index("NAME")
+    if tree:
+        drawn = zip(branches, rows, strict=True)
+        rows = [(*row[:at], line + job.name, *row[at + 1 :]) for (job, line), row in drawn]
+    if any(job.position for job in jobs):
+        heading, rows = _with_column("QUEUE", heading, rows, [_place(job) for job in jobs])
     if not wide and len({job.user for job in jobs}) > 1:
-        at = HEADING.index("NAME")
-        heading = (*heading[:at], "USER", *heading[at:])
-        rows = [(*row[:at], job.user, *row[at:]) for job, row in zip(jobs, rows, strict=True)]
+        heading, rows = _with_column("USER", heading, rows, [job.user for job in jobs])
     return table(heading, rows, left=[i for i, word in enumerate(heading) if word in _WORDS])
+
+
+_BEFORE = {"QUEUE": "WORKERS", "USER": "NAME"}
+"""Columns that are not always there, and the one each stands before."""
+
+
+def _with_column(
+    name: str, heading: tuple[str, ...], rows: Sequence[tuple[str, ...]], cells: Sequence[str]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    at = heading.index(_BEFORE[name])
+    wider = [(*row[:at], cell, *row[at:]) for row, cell in zip(rows, cells, strict=True)]
+    return (*heading[:at], name, *heading[at:]), wider
+
+
+def _place(job: JobRecord) -> str:
+    return "-" if job.position is None else str(job.position)
 
 
 def _cells(job: JobRecord, now: float) -> tuple[str, ...]:
@@ -52,12 +75,16 @@ def _wide(job: JobRecord, now: float) -> tuple[str, ...]:
         str(job.resizes),
         str(job.preemptions),
         short(job.pause),
+        ",".join(f"{key}={value}" for key, value in job.labels.items()) or "-",
         why(job) if job.status in OVER else job.reason or why(job),
     )
 
 
 def why(job: JobRecord) -> str:
-    """The reason's code; for a finished job the first line of its error."""
+    """The reason's code; of a finished job the first line of its error, or why it was not run or
+    stopped."""
+    if job.status in ("skipped", "pruned"):
+        return job.reason
     if job.status in OVER:
         return (job.error or "-").splitlines()[0]
     return job.code or "-"
@@ -72,8 +99,9 @@ def workers(job: JobRecord) -> str:
 
 
 def step(job: JobRecord) -> str:
+    """Steps done; of a session, that it is one."""
     if job.step is None:
-        return "-"
+        return "interactive" if job.interactive else "-"
     return f"{job.step:,}" if job.steps is None else f"{job.step:,}/{job.steps:,}"
 
 

@@ -7,6 +7,7 @@ import typer
 from muster.cli.exits import NOT_FOUND
 from muster.cli.render.table import table
 from muster.cli.render.terminal import complain
+from muster.model.duration import in_hours
 from muster.wire.records import PoolRecord, QuotaRecord
 
 _HEADING = ("POOL", "PARENT", "TYPE", "RESERVED", "SHARE", "LIMIT", "ENTITLED", "USED", "RUNNING")
@@ -46,7 +47,7 @@ def _amount(devices: int, part: float | None) -> str:
 
 
 def pool_rules(pool: PoolRecord) -> list[str]:
-    """Return a line for each rule about who may use the pool, and how much."""
+    """Return a line for each rule about who may use the pool, how much, and who decides."""
     lines = []
     if pool.allow:
         lines.append(f"may submit: {', '.join(pool.allow)}; administrators always may")
@@ -54,6 +55,11 @@ def pool_rules(pool: PoolRecord) -> list[str]:
         lines.append(f"highest priority of users: {pool.max_priority}")
     if pool.devices_per_user is not None:
         lines.append(f"devices per user: {pool.devices_per_user}")
+    if pool.policy:
+        own = pool.own_policy or pool.own_aim
+        lines.append(f"policy: {pool.policy}{'' if own else ', of the pool above'}")
+    if pool.budget is not None:
+        lines.append(f"device-hours this month: {in_hours(pool.budget_used)} of {pool.budget:,g}")
     return lines
 
 

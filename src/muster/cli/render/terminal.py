@@ -16,6 +16,8 @@ _COLOURS = {
     "failed": "red",
     "lost": "red",
     "cancelled": "bright_black",
+    "pruned": "bright_black",
+    "skipped": "bright_black",
 }
 """By status or state; any other is cyan."""
 

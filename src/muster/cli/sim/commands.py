@@ -76,6 +76,31 @@ def compare(
 
 
 @sim.command()
+@with_options
+def forecast(
+    asked: Asked,
+    at: Annotated[
+        str, option(INPUT, "When to ask; later answers learn from earlier ones.", metavar="TIMES")
+    ],
+    policy: Annotated[str, option(INPUT, "Scheduling policy.", metavar="NAME")] = "muster",
+    seed: Seed = 0,
+    output: Printed = "text",
+) -> None:
+    """Forecast when each live job starts and ends, and print what came of it.
+
+    At each of the times the future is played forward from the live jobs, 16 times, with what is
+    uncertain drawn each time: lengths, jobs yet to come, lost nodes.
+
+    Example: muster sim forecast --at 12h,24h --cluster examples/clusters/t4-16x4.yaml
+    --trace diurnal:jobs=100
+    """
+    from muster.cli.sim.forecast import run_forecast
+    from muster.cli.sim.parse import configuration_of
+
+    typer.echo(run_forecast(configuration_of(asked, policy, seed), at, as_json=output == "json"))
+
+
+@sim.command()
 def trace(
     text: Annotated[
         str | None,

@@ -31,7 +31,7 @@ from muster.ports import NodeDemand
 def node_demand(view: View) -> NodeDemand:
     """Return what waiting and elastic jobs could use beyond the nodes there are."""
     asked = _Asked(view)
-    live = [state for state in view.jobs.values() if not state.held_by]
+    live = [state for state in view.jobs.values() if not (state.held_by or state.awaited)]
     waiting = [state for state in live if state.phase is Phase.WAITING]
     for state in sorted(waiting, key=lambda s: (-s.job.priority, s.submitted, s.number)):
         asked.start(state.job)

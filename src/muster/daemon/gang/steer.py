@@ -190,7 +190,9 @@ def stop(draft: ReactionDraft, *, kill: bool = False) -> None:
     goal, number = draft.gang.goal, draft.sight.stops + 1
     draft.see(stopping=goal, stops=number, warned=False)
     program, live = draft.job.job.program, draft.gang.live
-    asks = program.checkpoint_signal if goal in (Goal.PREEMPT, Goal.RESTART) else None
+    # A terminal is hung up whatever the reason: shells ignore SIGTERM.
+    hangs_up = program.interactive is not None
+    asks = program.checkpoint_signal if hangs_up or goal in (Goal.PREEMPT, Goal.RESTART) else None
     if kill:
         kill_left(draft)
     elif goal is Goal.FINISH and live:

@@ -202,6 +202,11 @@ class Beliefs:
         live = self._live.get(job)
         return live.track.losses.thinned(most) if live else ()
 
+    def trained(self, job: int) -> tuple[int, int, int]:
+        """Return a job's step, the samples it has trained on, and its workers; 0: unknown."""
+        live = self._live.get(job)
+        return (live.track.step, live.track.samples, live.track.workers) if live else (0, 0, 0)
+
     def outlooks(self, view: View, now: float) -> dict[int, Outlook]:
         """Return the outlook of every job of the view."""
         self._now = now
@@ -403,6 +408,7 @@ class Beliefs:
             batch,
             self._neighbours.slowed(live.job.number),
             free.noise,
+            held.beside,
         )
         # What is seen for the first time may call for another share, and nothing else may happen soon.
         self._asks = self._asks or not self._learner.has_seen(told, held)
@@ -410,7 +416,7 @@ class Beliefs:
         if free.largest:
             best = self._outlook(live, now).speed.batch(held.device_type, held.workers)
             self._asks = self._asks or best != held.batch
-        key = (kin.application, held.device_type, held.shape, batch, kin.batch)
+        key = (kin.application, held.device_type, held.shape, batch, kin.batch, held.beside)
         if now >= self._noted.get(key, -NOTED_AGAIN) + NOTED_AGAIN:
             self._noted[key] = now
             self._notes.append(note_of(step, now))
@@ -426,7 +432,7 @@ class Beliefs:
         self._notes.append(note_of_state(live, self._now))
 
     def _learn_step(self, told: Job, shown: StepNote) -> None:
-        held = Held(shown.device_type, shown.workers, shown.told_batch)
+        held = Held(shown.device_type, shown.workers, shown.told_batch, beside=shown.beside)
         # A single worker synchronises with nobody: what it measured is something else.
         sync = shown.sync if sum(shown.workers) > 1 else 0.0
         own = shown.kin.batch or held.batch or 1

@@ -53,6 +53,8 @@ class StepNote(msgspec.Struct, frozen=True, tag="step"):
     """The factor by which neighbours were known to slow it."""
     noise: float | None = None
     """The gradient's noise scale in samples, if its batch is free."""
+    beside: tuple[tuple[str, int], ...] = ()
+    """Of the workers, those on devices of other types."""
 
 
 class EndNote(msgspec.Struct, frozen=True, tag="end"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -9,23 +10,15 @@ import structlog
 
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.core.state.check import BrokenInvariantError, check
-from muster.model.view import Phase, View
+from muster.daemon.decider.process import SLOW, DeciderProcess
+from muster.daemon.planners.processes import PlannerProcesses
+from muster.model.view import View
 from muster.policy.registry import POLICIES
 
 log = structlog.get_logger()
 
-
-def startable(view: View, now: float) -> View:
-    """Return the view without waiting jobs that may not start: those on hold, or delayed by losses."""
-    kept = {
-        number
-        for number, state in view.jobs.items()
-        if state.phase is Phase.WAITING and not state.may_start(now)
-    }
-    if not kept:
-        return view
-    jobs = {number: state for number, state in view.jobs.items() if number not in kept}
-    return replace(view, jobs=jobs)
+SLOW_CYCLES = 2
+"""Slow cycles in a row that call for a decider: the first of a daemon also fills its caches."""
 
 
 def next_start(view: View, now: float) -> float:
@@ -35,32 +28,94 @@ def next_start(view: View, now: float) -> float:
 
 
 class CycleThread:
-    """Decides off the event loop, one view at a time."""
+    """Decides off the event loop, one view at a time: in a thread, or once that is slow, in a process
+    of its own (docs/adr/0026-a-slow-cycle-decides-in-a-process-of-its-own.md)."""
 
-    def __init__(self, policy: str) -> None:
-        self.policy, self.cycle, self.memory = policy, Cycle(POLICIES[policy]), Memory()
+    def __init__(self, policy: str, planners: int = 1, slow: float = SLOW) -> None:
+        """`planners`: more than one plan in processes of their own; `slow`: s of processor time from
+        which a cycle is."""
+        self._count, self.planners = planners, _processes(policy, planners)
+        self.policy, self.cycle, self.memory = policy, self._cycle(policy), Memory()
+        self._slow, self.decider = slow, DeciderProcess(policy, planners)
+        self._slow_cycles, self._decided_here = 0, False
         self._thread = ThreadPoolExecutor(1, "muster-cycle")
+
+    def _cycle(self, policy: str) -> Cycle:
+        return Cycle(POLICIES[policy], planners=self.planners)
 
     def decide(self, view: View, now: float) -> "asyncio.Future[Decisions | None]":
         """Decide on a view; the result is None if the decisions break an invariant."""
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(self._thread, self._decide, view, now)
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether the last cycle was decided in a process of its own."""
+        child = self.decider.child
+        return child is not None and child.seen is not None and not self._decided_here
+
+    async def remembered(self) -> Memory:
+        """Return all that is remembered, after the cycle that decides now, if one does."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self.decider.memory, self.memory)
+
     def _decide(self, view: View, now: float) -> Decisions | None:
+        decided = self.decider.decide(view, now, self.memory)
+        if decided is None:
+            return self._decide_here(view, now)
+        self._leave_it_to_the_decider()
+        if isinstance(decided, str):
+            _tell_broken(decided)
+            return None
+        return decided
+
+    def _decide_here(self, view: View, now: float) -> Decisions | None:
+        begun, self._decided_here = time.thread_time(), True
         try:
             decided = self.cycle.decide(view, now, self.memory)
             check(view, decided)
         except BrokenInvariantError as error:
-            log.error("dropped decisions that break an invariant", invariant=str(error))
-            self.cycle = Cycle(POLICIES[self.policy])
+            _tell_broken(str(error))
+            self.cycle = self._cycle(self.policy)
             return None
+        slow = time.thread_time() - begun > self._slow
+        self._slow_cycles = self._slow_cycles + 1 if slow else 0
+        if self._slow_cycles == SLOW_CYCLES:
+            self.decider.start()
         return decided
+
+    def _leave_it_to_the_decider(self) -> None:
+        """Drop what the cycle here keeps, and its planners: the decider has its own."""
+        if self._decided_here:
+            self._decided_here = False
+            if self.planners is not None:
+                self.planners.close()
+                self.planners = None
+            self.cycle = self._cycle(self.policy)
 
     def set_policy(self, name: str) -> None:
         """Use another policy from now on; it starts without the memory of the previous one."""
-        self.policy, self.cycle = name, Cycle(POLICIES[name])
+        if self.planners is not None:
+            self.planners.close()
+            self.planners = _processes(name, self._count)
+        before, self.decider = self.decider, DeciderProcess(name, self._count)
+        if before.child is not None:
+            self._thread.submit(before.close)
+            self.decider.start()
+        self.policy, self.cycle = name, self._cycle(name)
         self.memory = replace(self.memory, policy=None)
 
     def close(self) -> None:
         """Wait for the thread to end."""
         self._thread.shutdown(wait=True)
+        self.decider.close()
+        if self.planners is not None:
+            self.planners.close()
+
+
+def _tell_broken(invariant: str) -> None:
+    log.error("dropped decisions that break an invariant", invariant=invariant)
+
+
+def _processes(policy: str, count: int) -> PlannerProcesses | None:
+    return PlannerProcesses(policy, count) if count > 1 else None

@@ -18,9 +18,10 @@ from muster.daemon.gang.commands import Command
 from muster.daemon.gang.events import GangEvent, GangFact
 from muster.daemon.gang.react import react
 from muster.daemon.gang.state import GangState, Sight
+from muster.daemon.loop.dependents import ENDS, dependents
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.state import State
-from muster.model.event import Cancelled, Ended, NodeLost
+from muster.model.event import NodeLost
 from muster.model.task import Fact, TaskFact
 from muster.model.view import JobState
 
@@ -28,7 +29,7 @@ log = structlog.get_logger()
 
 _REFUSED = (EventError, LifecycleError)
 _GANG_FACTS = get_args(GangFact)
-_ALONE = (*_GANG_FACTS, Ended, Cancelled)
+_ALONE = (*_GANG_FACTS, *ENDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,9 @@ def _fold_together(turn: Turn, entries: Sequence[Entry]) -> bool:
 
 def _fold_one(turn: Turn, entry: Entry, now: float) -> None:
     before = turn.state
-    if entry.current is not None:
-        entry.facts = entry.current(before)
     try:
+        if entry.current is not None:
+            entry.facts = entry.current(before)
         turn.state = before.after(entry.facts)
     except _REFUSED as problem:
         level = log.warning if entry.done is None else log.info
@@ -141,14 +142,19 @@ def _react(turn: Turn, number: int, event: GangEvent, now: float) -> None:
 
 
 def _close(turn: Turn, before: State, facts: Sequence[Fact]) -> None:
-    """Keep the jobs that these facts end, as they were just before."""
+    """Keep the jobs that these facts end, as they were just before, and tell those after them."""
     for place, fact in enumerate(facts):
-        if isinstance(fact, Ended | Cancelled):
+        if isinstance(fact, ENDS):
             turn.sights.pop(fact.job, None)
             last = before.after(facts[:place])
             job = last.view.jobs.get(fact.job)
             if job is not None:
                 turn.closed[fact.job] = Closed(job, last.gangs.get(fact.job, GangState()))
+    passed_on, told = turn.state, dependents(before, turn.state, facts)
+    if told:
+        turn.state = passed_on.after(told)
+        turn.facts += told
+        _close(turn, passed_on, told)  # those skipped have jobs after them, too
 
 
 def _kinds(facts: Sequence[Fact]) -> list[str]:

@@ -1,29 +1,36 @@
 """Summaries of live jobs for lists: kept beside the view, written with the facts that change them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muster.core.sweeps.sweep_state import PRUNED
 from muster.core.why.words import NameOf, tell
 from muster.daemon.gang.exits import headline
 from muster.daemon.gang.state import GangState
 from muster.daemon.gang.transitions import Goal
 from muster.daemon.learn import Progress
 from muster.daemon.learn.convergence import LossEnding
+from muster.daemon.loop.dependents import awaited_words
+from muster.model.decision import Kind
 from muster.model.event import (
     Cancelled,
     Ended,
+    JobHeld,
     Outcome,
     Preempted,
     Requeued,
     Resized,
+    Skipped,
     StartBegun,
     Submitted,
 )
 from muster.model.job import Job, Role, RoleSpec
 from muster.model.reason import Code, Reason
-from muster.model.task import ConvergenceSeen, Fact, StopAsked, job_of
+from muster.model.sweep import HELD, MemberSubmitted, RungReached
+from muster.model.task import ConvergenceSeen, Decided, Fact, StopAsked, job_of
 from muster.model.view import JobState, Phase
+from muster.wire.job_relations import ParentRecord
 from muster.wire.records import JobRecord, PredictionRecord
 
 
@@ -54,6 +61,16 @@ class JobSummary:
     """What its losses say of its end."""
     converged: str = ""
     """That its loss has stopped falling, once that was seen."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """As its script has last reported them."""
+    epochs: int | None = None
+    """Epochs done, by these reports."""
+    paused: str = ""
+    """Why its sweep holds it."""
+    pruned: str = ""
+    """Why its sweep has stopped it for good."""
+    rung: int = 0
+    """The highest rung of its sweep that it has reached; 0: none."""
 
     def explain(self, reason: Reason, name_of: NameOf) -> "JobSummary":
         """Return the summary with this reason for the job's state; `name_of`: for its user's eyes."""
@@ -62,10 +79,34 @@ class JobSummary:
         return replace(self, reason=reason, code=reason.code.value, text=tell(reason, name_of))
 
 
+def explain_barred(
+    barred: Mapping[int, str], summaries: Mapping[int, JobSummary], now: float
+) -> tuple[list[Fact], dict[int, JobSummary]]:
+    """Return the summaries of jobs without a budget, and facts of those that had one before."""
+    code, facts, changed = Code.WAITING_BUDGET, list[Fact](), dict[int, JobSummary]()
+    for number, text in barred.items():
+        before = summaries.get(number)
+        if before is not None and (before.code, before.text) != (code, text):
+            changed[number] = replace(before, reason=None, code=code.value, text=text)
+            if before.code != code:
+                facts.append(Decided(number, Kind.WAIT, code, text, now))
+    return facts, changed
+
+
+_BY_STATE = (
+    Code.WAITING_HELD,
+    Code.WAITING_AFTER,
+    Code.RESTARTING,
+    Code.WAITING_RUNG,
+    Code.STOPPING_RUNG,
+)
+"""Reasons that follow from a job's state."""
+
+
 def restored_summary(record: JobRecord, predictions: Sequence[PredictionRecord]) -> JobSummary:
     """Return the summary that the previous daemon had of a live job."""
     finishes = [each for each in predictions if each.what == "finish"]
-    told = record.code not in (Code.WAITING_HELD, Code.RESTARTING)  # these follow from the state
+    told = record.code not in _BY_STATE
     return JobSummary(
         started=record.started,
         stopping=record.status == "stopping",
@@ -78,6 +119,11 @@ def restored_summary(record: JobRecord, predictions: Sequence[PredictionRecord])
         resizes=record.resizes,
         preemptions=record.preemptions,
         converged=record.converged,
+        metrics=record.metrics,
+        epochs=record.epoch if record.metrics else None,
+        paused=record.reason if record.code == Code.WAITING_RUNG else "",
+        pruned=record.reason if record.code == Code.STOPPING_RUNG else "",
+        rung=record.rung,
     )
 
 
@@ -85,8 +131,8 @@ def fold_summaries(summaries: Mapping[int, JobSummary], facts: Iterable[Fact]) -
     """Return the summaries that these facts change, after them."""
     changed: dict[int, JobSummary] = {}
     for fact in facts:
-        if isinstance(fact, Submitted):
-            changed[fact.job.number] = JobSummary()
+        if isinstance(fact, Submitted | MemberSubmitted):
+            changed[job_of(fact) or 0] = JobSummary()
             continue
         number = job_of(fact)
         if number is not None and (summary := changed.get(number) or summaries.get(number)) is not None:
@@ -107,11 +153,19 @@ def _after(summary: JobSummary, fact: Fact) -> JobSummary:
             summary = replace(summary, reason=None, code=code, text="")
         case ConvergenceSeen():
             summary = replace(summary, converged=fact.text)
+        case RungReached():
+            summary = replace(summary, rung=fact.rung + 1)
+        case JobHeld():
+            summary = replace(summary, paused=fact.why)
         case StopAsked():
-            summary = replace(summary, stopping=True)
+            summary = replace(summary, stopping=True, pruned=summary.pruned or fact.why)
         case Cancelled():
-            text = "stopped by its user"
-            summary = replace(summary, ended=fact.at, outcome="cancelled", code="", text=text)
+            outcome = PRUNED if summary.pruned else "cancelled"
+            text = summary.pruned or "stopped by its user"
+            summary = replace(summary, ended=fact.at, outcome=outcome, code="", text=text)
+        case Skipped():
+            code = Code.SKIPPED.value
+            summary = replace(summary, ended=fact.at, outcome="skipped", code=code, text=fact.why)
         case Ended(outcome=outcome):
             error = fact.error if outcome is Outcome.FAILED else None
             summary = replace(summary, ended=fact.at, outcome=outcome.value, code="", text="")
@@ -137,8 +191,10 @@ def is_restarting(phase: Phase, gang: GangState | None) -> bool:
 
 def why(summary: JobSummary, state: JobState, gang: GangState | None) -> tuple[str, str]:
     """Return why a job is in its state: a code, and text."""
-    if state.held_by and state.phase is Phase.WAITING:
-        return Code.WAITING_HELD.value, f"held by {state.held_by}; continue with: muster release"
+    if summary.pruned or (state.held_by and state.phase is Phase.WAITING):
+        return _why_held(summary, state.held_by)
+    if awaited := state.awaited:
+        return Code.WAITING_AFTER.value, awaited_words(awaited)
     if is_restarting(state.phase, gang):
         return Code.RESTARTING.value, _restart_text(gang)
     if summary.code == Code.WAITING_RESTART and not summary.text:
@@ -146,6 +202,14 @@ def why(summary: JobSummary, state: JobState, gang: GangState | None) -> tuple[s
     if summary.converged and state.phase is Phase.RUNNING:
         return Code.CONVERGED.value, summary.converged
     return summary.code, summary.text
+
+
+def _why_held(summary: JobSummary, by: str) -> tuple[str, str]:
+    if summary.pruned:
+        return Code.STOPPING_RUNG.value, summary.pruned
+    if by == HELD:
+        return Code.WAITING_RUNG.value, summary.paused
+    return Code.WAITING_HELD.value, f"held by {by}; continue with: muster release"
 
 
 def _restart_text(gang: GangState | None) -> str:
@@ -183,8 +247,8 @@ def record_of(
         ended=summary.ended,
         step=progress.step if progress else None,
         steps=progress.steps if progress else None,
-        epoch=progress.epoch if progress else None,
-        loss=progress.loss if progress else None,
+        epoch=progress.epoch if progress else summary.epochs,
+        loss=progress.loss if progress else summary.metrics.get("loss"),
         rate=progress.rate if progress and placed else None,
         batch=progress.batch if progress else None,
         batch_limits=progress.batch_limits if progress else None,
@@ -208,7 +272,15 @@ def record_of(
         finish_low=summary.finish_span[0] if summary.finish_span and not over else None,
         finish_high=summary.finish_span[1] if summary.finish_span and not over else None,
         converged=summary.converged,
+        labels=dict(job.labels),
+        interactive=job.program.interactive is not None,
+        after=tuple(ParentRecord(each.number, each.job, each.when, each.met) for each in job.after),
         **_by_loss(summary.ending, job.program.until, over=over),
+        metrics=dict(summary.metrics),
+        sweep=job.sweep.sweep if job.sweep else None,
+        params=dict(job.sweep.params) if job.sweep else {},
+        rung=summary.rung,
+        time_limit=job.program.time,
     )
 
 

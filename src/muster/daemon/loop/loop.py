@@ -15,7 +15,7 @@ import contextlib
 import math
 import time
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,35 +24,43 @@ from typing import TypeVar
 import structlog
 
 from muster.core.cycle.cycle import Decisions
+from muster.core.cycle.sections import is_informed
 from muster.core.state.begin import begun
+from muster.core.state.startable import startable
 from muster.core.why.words import names_for, tell
+from muster.daemon.account.accounts import Accounts
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.exits import is_fault
 from muster.daemon.gang.perform import Performer
 from muster.daemon.gang.state import Sight
 from muster.daemon.learn import Beliefs
-from muster.daemon.loop.cycle_thread import CycleThread, next_start, startable
+from muster.daemon.loop.cycle_thread import CycleThread, next_start
 from muster.daemon.loop.due import cycle_within
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
-from muster.daemon.loop.job_summaries import JobSummary, fold_summaries, record_of
+from muster.daemon.loop.job_summaries import JobSummary, explain_barred, fold_summaries, record_of
 from muster.daemon.loop.log_facts import log_facts
 from muster.daemon.loop.node_news import NodeNews
+from muster.daemon.loop.save import encoded
 from muster.daemon.loop.state import State
 from muster.daemon.loop.writable import without_unwritable
 from muster.daemon.metrics import Metrics
+from muster.daemon.sweeps.records import changed_records
 from muster.daemon.tasks.orders import log_name
+from muster.daemon.timeline.curve_keeper import CurveKeeper
+from muster.daemon.timeline.span_keeper import SpanKeeper
+from muster.daemon.tracing import TRACING
 from muster.files.snapshot import CycleSnapshot
 from muster.model.decision import Kind
 from muster.model.event import Submitted
 from muster.model.pool import Entitlements
+from muster.model.sweep import SweepSubmitted
 from muster.model.task import Decided, Fact, TaskExited, TaskId, TaskStarted
 from muster.model.view import View
 from muster.policy.registry import POLICIES
 from muster.ports import Agents, Clock, Executor
 from muster.store.batch import Batch, Note
-from muster.store.codec import encode
 from muster.store.errors import StoreError, UnwritableError
 from muster.store.store import Store
 from muster.wire.records import JobRecord, PredictionRecord
@@ -63,6 +71,8 @@ T = TypeVar("T")
 
 RECORDS_AT_ONCE = 200
 """List entries made without yielding to requests: some 2 ms."""
+LOGGED_AT_ONCE = 20
+"""Facts logged at once: some 2 ms. Those of a flood are logged beside the loop."""
 
 TAIL = 4096
 """Bytes of a failed task's log that are kept with the failure: some 50 lines."""
@@ -104,6 +114,7 @@ class Daemon:
         metrics: Metrics,
         performer: Performer,
         pace: Pace | None = None,
+        planners: int = 1,
     ) -> None:
         self.state, self.store, self.executor, self.clock = state, store, executor, clock
         self.beliefs, self.metrics, self.pace = beliefs, metrics, pace or Pace()
@@ -112,8 +123,10 @@ class Daemon:
         self.sights: dict[int, Sight] = {}
         """What this daemon has seen of each gang."""
         self.follower = Follower(self)
-        self.deciding = CycleThread(state.policy)
+        self.deciding = CycleThread(state.policy, planners)
         self.entitlements = Entitlements({})
+        self.order: tuple[int, ...] = ()
+        """Jobs as the policy ranked them last."""
         self.cycles, self.last_cycle = 0, 0.0
         self.trouble = ""
         """Why the journal cannot be written; empty while it can."""
@@ -121,6 +134,8 @@ class Daemon:
         """Called with each report of an exit."""
         self.decided: list[Callable[[View], None]] = []
         """Called after each cycle."""
+        self.noted: list[Callable[[Sequence[Fact]], None]] = []
+        """Called with facts once they are in the journal."""
         self.agents: Agents = dict
         """The nodes with agents; set by who has any."""
         self.blind: Callable[[], tuple[str, ...]] = tuple
@@ -134,6 +149,8 @@ class Daemon:
         """Entries without a caller that could not be journalled yet."""
         self._stale: set[int] = set()
         """Jobs whose list entry has changed without a fact."""
+        self.accounts = Accounts()
+        self.curves, self.spans = CurveKeeper(beliefs), SpanKeeper()
         self._predicted: list[tuple[int, PredictionRecord]] = []
         self._unwritten: list[Note] = []
         self._unsaved = 0
@@ -203,7 +220,9 @@ class Daemon:
             for entry in self._node_news.retries():
                 self.post(entry)
         if now >= max(self._due, self._earliest) and not self.trouble and not self._closing:
-            await self._decide()
+            with TRACING.span("cycle", jobs=len(self.view.jobs)) as told:
+                await self._decide()
+                told |= {"seconds": self.last_cycle, "apart": self.deciding.is_apart}
         if self._unsaved >= self.pace.snapshot:
             await self.snapshot()
 
@@ -273,7 +292,9 @@ class Daemon:
         turn = fold(self.state, self.sights, entries, self.clock.now())
         stale, self._stale = self._stale, set()
         predicted, self._predicted = self._predicted, []
-        if not (turn.facts or stale or predicted or explained):
+        charges = self.accounts.charges(turn, self.clock.now())
+        spans = self.spans.changes(turn)
+        if not (turn.facts or stale or predicted or explained or charges.uses or spans):
             self._adopt(turn, {})
             return True
         known = ChainMap(dict(explained), self.summaries)
@@ -285,13 +306,18 @@ class Daemon:
         notes, self._unwritten = self._unwritten, []
         acts = tuple(entry.act for entry in turn.accepted if entry.act)
         batch = Batch(tuple(turn.facts), records, keys, tuple(predicted), tuple(notes), acts)
+        sweeps = changed_records(self.state.sweeps, turn.facts)
+        points = self.curves.take(turn.closed)
+        batch = replace(batch, sweeps=sweeps, uses=charges.uses, points=points, spans=spans)
         began = time.monotonic()
         try:
-            _, self.seq = await self._store(batch)
+            with TRACING.span("commit", facts=len(turn.facts), records=len(records)):
+                _, self.seq = await self._store(batch)
         except UnwritableError as error:
             return await self._drop_unwritable(error, turn.accepted)
         except StoreError as error:
             self._unwritten = [*notes, *self._unwritten]
+            self.curves.give_back(points)
             self._stale |= stale
             self._predicted = [*predicted, *self._predicted]
             self._retry_later(error, turn.accepted)
@@ -301,6 +327,8 @@ class Daemon:
         self._unsaved += len(turn.facts)
         within = cycle_within(turn.facts, turn.state.view, self.pace)
         self._due = min(self._due, time.monotonic() + within)
+        self.accounts.adopt(charges)
+        self.spans.adopt(spans)
         self._adopt(turn, summaries)
         async with self.news:
             self.news.notify_all()
@@ -318,8 +346,13 @@ class Daemon:
             if summary is not None:
                 self.follower.ended(closed.job.job, summary)
         self.follower.noted(turn.facts)
+        for tell_of in self.noted:
+            _attempt(partial(tell_of, turn.facts))
         ended = {number: closed.job for number, closed in turn.closed.items()}
-        log_facts(turn.facts, self.view.jobs, ended)
+        if len(turn.facts) < LOGGED_AT_ONCE:
+            log_facts(turn.facts, self.view.jobs, ended)
+        else:
+            self._writer.submit(log_facts, turn.facts, self.view.jobs, ended)
         for job, command in turn.commands:
             _attempt(partial(self._performer.perform, job, command))
         for entry in turn.accepted:
@@ -391,9 +424,10 @@ class Daemon:
 
     async def snapshot(self) -> None:
         """Save the state, so that a restart need not fold the whole journal."""
-        body, self._unsaved = encode(self.state), 0
+        seq, self._unsaved = self.seq, 0
+        body = await encoded(self.state)
         try:
-            await self._write(self.store.snapshot, self.seq, body)
+            await self._write(self.store.snapshot, seq, body)
         except StoreError as error:
             log.warning("snapshot failed", problem=str(error))
 
@@ -407,10 +441,14 @@ class Daemon:
             self.entitlements = Entitlements({})
             self._tell_decided()
             return
-        informed = POLICIES[self.state.policy].informed
+        informed = is_informed(self.view.pools, POLICIES[self.state.policy])
         outlooks = self.beliefs.outlooks(self.view, now) if informed else {}
         began = time.monotonic()
-        view = startable(self.beliefs.inform(replace(self.view, outlooks=outlooks), now), now)
+        await asyncio.sleep(0)  # here and below: requests come in between, the state stays
+        view = self.beliefs.inform(replace(self.view, outlooks=outlooks), now)
+        await asyncio.sleep(0)
+        barred = self.accounts.budgets.barred(self.view, now)
+        view = startable(view, now, barred)
         deciding = self.deciding.decide(view, now)
         await self._accept_submissions(deciding)
         decided = await deciding
@@ -421,12 +459,16 @@ class Daemon:
         again = min(decided.again, _next_pause_end(view, now), next_start(self.view, now))
         if again < math.inf:
             self._due = min(self._due, time.monotonic() + max(0.0, again - now))
-        facts, explained = self._explain(decided, now)
+        facts, explained = await self._explain(decided, now)
+        bars, told = explain_barred(barred, self.summaries, now)
+        facts, explained = [*facts, *bars], {**explained, **told}
         if not await self._commit([Entry([*begun(decided, now), *facts])], explained):
             self._backlog.clear()  # the next cycle decides afresh
             return
         self.deciding.memory, self.entitlements = decided.memory, decided.entitlements
+        self.order = decided.order
         self.cycles += 1
+        await asyncio.sleep(0)
         self.metrics.cycle(self.last_cycle, decided, self.view)
         self._tell_decided()
 
@@ -450,14 +492,20 @@ class Daemon:
                 await self._wake.wait()
         self._wake.set()  # the rest is for the next turn
 
-    def _explain(self, decided: Decisions, now: float) -> tuple[list[Fact], dict[int, JobSummary]]:
+    async def _explain(
+        self, decided: Decisions, now: float
+    ) -> tuple[list[Fact], dict[int, JobSummary]]:
         """Return decisions and new reasons for waiting as facts, and the summaries they change."""
         facts: list[Fact] = []
         changed: dict[int, JobSummary] = {}
-        for decision in decided.decisions:
+        for place, decision in enumerate(decided.decisions, 1):
+            if place % RECORDS_AT_ONCE == 0:
+                await asyncio.sleep(0)
             if decision.kind is Kind.REPLAN:
                 continue  # `Replanned` tells it all; why the job runs is unchanged
             before = self.summaries[decision.job]
+            if decision.reason is before.reason and decision.kind is Kind.WAIT:
+                continue  # as the decider has told it before
             name_of = names_for(self.view, decision.job)
             summary = before.explain(decision.reason, name_of)
             if summary is not before:
@@ -472,12 +520,12 @@ class Daemon:
         self.deciding.set_policy(name)
         self.decide_soon()
 
-    def cycle_snapshot(self) -> CycleSnapshot:
+    async def cycle_snapshot(self) -> CycleSnapshot:
         """Return what a cycle would decide on now; with outlooks even if the policy uses none."""
-        now = self.clock.now()
+        memory, now = await self.deciding.remembered(), self.clock.now()
         view = replace(self.view, outlooks=self.beliefs.outlooks(self.view, now))
         view = self.beliefs.inform(view, now)
-        return CycleSnapshot(now, self.state.policy, view, self.deciding.memory)
+        return CycleSnapshot(now, self.state.policy, view, memory)
 
 
 def _attempt(call: Callable[[], None]) -> None:
@@ -497,5 +545,9 @@ def _next_pause_end(view: View, now: float) -> float:
 
 def _only_submits(entry: Entry, view: View) -> bool:
     """Whether it is all new jobs; one whose name is in use must not overtake the end of that job."""
-    new = [isinstance(fact, Submitted) and fact.job.full_name not in view.names for fact in entry.facts]
+    new = [
+        isinstance(fact, SweepSubmitted)
+        or (isinstance(fact, Submitted) and fact.job.full_name not in view.names)
+        for fact in entry.facts
+    ]
     return bool(new) and all(new)

@@ -127,6 +127,8 @@ def reattach(daemon: Daemon) -> None:
             daemon.post(Entry(events=[(number, Resumed())]))
             daemon.follower.tell_held(state)
             attached |= {each.task: each.slot.node for each in gang.tasks}
+    daemon.accounts.restore(daemon.store, daemon.state, daemon.clock.now())
+    daemon.spans.restore(daemon.store.unended_spans(), daemon.state, daemon.clock.now())
     daemon.executor.attach(attached)
     daemon.decide_soon()
     if daemon.view.jobs:

@@ -16,7 +16,9 @@ log = structlog.get_logger()
 def without_unwritable(batch: Batch) -> Batch:
     """Return the batch with all its facts; list entries that cannot be written lose their progress."""
     made = tuple((number, each) for number, each in batch.predictions if _can_write(each))
-    return replace(batch, records=tuple(_writable(batch.records)), predictions=made)
+    spans = tuple(replace(span, reason="") for span in batch.spans)
+    records = tuple(_writable(batch.records))
+    return replace(batch, records=records, predictions=made, points=(), spans=spans)
 
 
 def _writable(records: Sequence[JobRecord]) -> Iterator[JobRecord]:

@@ -5,11 +5,13 @@ from dataclasses import replace
 from functools import partial
 
 from muster import __version__
+from muster.core.cycle.sections import check_policies
 from muster.core.quotas.demand import capacity, demands
 from muster.core.quotas.pools import entitle
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.audit import REFUSED, audited
+from muster.daemon.service.cluster_map import cluster_map
 from muster.daemon.service.draining import Draining
 from muster.daemon.service.pool_rules import (
     refuse_priority,
@@ -37,16 +39,11 @@ from muster.model.job import Job
 from muster.model.pool import DEFAULT_POOL, EVERY_TYPE, Pool, PoolError, PoolTree, Quota
 from muster.model.task import PolicySet
 from muster.model.view import Phase
-from muster.policy.registry import POLICIES
+from muster.policy.registry import POLICIES, PolicyError
 from muster.ports import NodeGone
-from muster.wire.records import (
-    ActRecord,
-    LimitRecord,
-    NodeRecord,
-    PolicyRecord,
-    PoolRecord,
-    StatusRecord,
-)
+from muster.wire.map_records import ClusterMap
+from muster.wire.records import ActRecord, NodeRecord, PolicyRecord, PoolRecord, StatusRecord
+from muster.wire.use_records import LimitRecord
 
 LIMITS = "limits"
 """The setting with the limits of users."""
@@ -72,11 +69,21 @@ class Administration(TrustRequests):
         live = {number: state.job for number, state in daemon.view.jobs.items()}
         self._limiter = Limiter(self._store.setting(LIMITS), live)
         daemon.follower.forgets.append(self._limiter.leave)
+        budgets = daemon.accounts.budgets
+        budgets.of_user = lambda user: self._limiter.of(user).device_hours or None
+        self._limiter.spent = budgets.used_by_user
 
     # --- nodes, pools, policy ---
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
         return self._nodes(caller, self._daemon.view.cluster.nodes)
+
+    async def map(self, caller: Caller) -> ClusterMap:
+        daemon = self._daemon
+        promises = daemon.deciding.memory.promises
+        return cluster_map(
+            daemon.view, promises, daemon.agents(), lambda job: self._job_name(caller, job) is not None
+        )
 
     async def node(self, caller: Caller, name: str) -> NodeRecord:
         node, view = self._known_node(name), self._daemon.view
@@ -156,7 +163,14 @@ class Administration(TrustRequests):
         available = capacity(view.cluster)
         # Not those of the last cycle: none runs while no job is live.
         entitled = entitle(view.pools, available, demands(view, available))
-        return pool_records(view, entitled, self._shared)
+        found = pool_records(view, entitled, self._shared, self._daemon.state.policy)
+        budgets = self._daemon.accounts.budgets
+        return [
+            each
+            if each.budget is None
+            else replace(each, budget_used=budgets.used_by_pool(view.pools, each.name))
+            for each in found
+        ]
 
     @audited("set pool")
     async def set_pool(
@@ -173,6 +187,8 @@ class Administration(TrustRequests):
         known = tree.pools.get(name) or Pool(name)
         self._refuse_unknown_types(quotas)
         rules = rules or PoolRules()
+        if rules.policy is not None:
+            _refuse_unknown_policy(rules.policy)
         if rules.allow:
             await self._read(refuse_unknown, rules.allow, await self._users())
             for user in (name for name in rules.allow if not name.startswith("@")):
@@ -226,6 +242,7 @@ class Administration(TrustRequests):
         limits = None if given is None else changed_limits(self._limiter.of(user), given)
         self._limiter.set(user, limits)
         await self._read(self._store.set_setting, LIMITS, self._limiter.stored())
+        self._daemon.decide_soon()  # a raised budget lets jobs start
         return self._limiter.record(user)
 
     async def acts(
@@ -245,6 +262,7 @@ class Administration(TrustRequests):
         if not tree.leaves():
             raise RefusedError("the last pool cannot be removed: jobs need one")
         self._refuse_overbooked(tree)
+        _refuse_bad_policies(tree, self._daemon.state.policy)
         self._admitted.clear()
         await self._put(Entry([PoolsSet(tree, self._daemon.clock.now())]))
         self._admitted.clear()
@@ -279,8 +297,10 @@ class Administration(TrustRequests):
     @audited("set policy")
     async def set_policy(self, caller: Caller, name: str) -> PolicyRecord:
         admins_only(caller)
-        if name not in POLICIES:
-            raise RefusedError(f"no policy named {name!r}; policies: {', '.join(sorted(POLICIES))}")
+        _refuse_unknown_policy(name)
+        _refuse_bad_policies(
+            self._daemon.view.pools, name, "; muster pool set POOL --aim none lifts it"
+        )
         entry = Entry([PolicySet(name, self._daemon.clock.now())])
         entry.then.append(lambda: self._daemon.set_policy(name))
         await self._put(entry)
@@ -313,10 +333,25 @@ class Administration(TrustRequests):
 
     async def snapshot(self, caller: Caller) -> bytes:
         admins_only(caller)
-        return await self._read(encode_snapshot, self._daemon.cycle_snapshot())
+        return await self._read(encode_snapshot, await self._daemon.cycle_snapshot())
 
     def metrics(self) -> bytes:
         return self._daemon.metrics.text()
+
+
+def _refuse_unknown_policy(name: str) -> None:
+    try:
+        POLICIES.find(name)
+    except PolicyError as error:
+        raise RefusedError(str(error)) from None
+
+
+def _refuse_bad_policies(pools: PoolTree, policy: str, hint: str = "") -> None:
+    """Reject what would leave a pool with an aim that its policy does not have."""
+    try:
+        check_policies(pools, policy)
+    except PolicyError as error:
+        raise RefusedError(f"{error}{hint}") from None
 
 
 def _merged(known: Mapping[str, Quota], given: Mapping[str, Quota]) -> dict[str, Quota]:

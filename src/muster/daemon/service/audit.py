@@ -8,6 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from muster.daemon.service.protocol import ServiceError, UnavailableError
+from muster.daemon.tracing import TRACING
 from muster.model.job import Job
 from muster.wire.records import ActRecord
 
@@ -19,6 +20,9 @@ F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 REFUSED, DONE = "refused", "done"
 BETWEEN = 1.0
 """Least s between two refusals of one act of one user in the log: a loop must not fill it."""
+
+NAMED = 10
+"""Of many things that a request is about, those that are named."""
 
 _current: ContextVar[ActRecord | None] = ContextVar("muster-act", default=None)
 
@@ -40,7 +44,8 @@ def audited(act: str, *, refusals_only: bool = False) -> Callable[[F], F]:
             said = replace(said, address=caller.address)
             before = _current.set(None if refusals_only else said)
             try:
-                answer = await request(self, *given, **named)
+                with TRACING.span(act, user=caller.user):
+                    answer = await request(self, *given, **named)
                 if (unwritten := _current.get()) is not None:
                     await self.log_act(unwritten)
             except UnavailableError:
@@ -93,6 +98,8 @@ def _has_parts(value: Any) -> bool:
 
 
 def _target(what: Any) -> str:
+    if isinstance(what, list | tuple):
+        return f"{len(what)} jobs: {', '.join(map(_target, what[:NAMED]))}"
     return what.full_name if isinstance(what, Job) else str(what)
 
 

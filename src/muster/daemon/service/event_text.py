@@ -3,6 +3,7 @@
 from muster.core.why.words import clock, plan_words, where
 from muster.daemon.gang.exits import headline, words
 from muster.daemon.loop.job_summaries import asked, asked_of
+from muster.daemon.sweeps.fact_text import sweep_fact_text
 from muster.model import event as e
 from muster.model import task as t
 from muster.model.job import Role
@@ -55,7 +56,7 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
         case e.Requeued():
             return "gave its devices back, waits to restart"
         case e.JobHeld():
-            return f"held by {fact.by}"
+            return fact.why or f"held by {fact.by}"
         case e.JobReleased():
             return f"released by {fact.by}"
         case e.Reprioritised():
@@ -66,6 +67,10 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return f"plan: {plan_words(fact.plan)}"
         case e.Cancelled():
             return "cancelled"
+        case e.DependencyMet():
+            return f"job {fact.parent} ended: it no longer waits for that"
+        case e.Skipped():
+            return f"skipped: {fact.why}"
         case e.NodeAdded():
             return f"node {fact.node.name} added" + _by_whom(fact)
         case e.NodeLeft():
@@ -88,6 +93,8 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return "uses Muster's runtime: can be resized live"
         case t.ConvergenceSeen():
             return f"converged, {fact.text}"
+        case t.StopAsked() if fact.why:
+            return fact.why
         case t.StopAsked():
             return f"{'forced ' if fact.force else ''}stop requested by its user"
         case t.RequeueAsked():
@@ -101,6 +108,8 @@ def text_of(fact: Fact) -> str:  # noqa: C901, PLR0911, PLR0912 (one line for ea
             return f"{fact.code}: {fact.text}"
         case t.PolicySet():
             return f"policy {fact.policy}"
+        case _:
+            return sweep_fact_text(fact)
 
 
 def _because(why: str) -> str:

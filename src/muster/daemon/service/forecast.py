@@ -5,13 +5,15 @@ preemption and growth of others move any later one by more than it is away; a fi
 declared duration, or from declared work and a speed that like jobs have shown.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from muster.core.cycle.cycle import Memory as Remembered
 from muster.core.cycle.cycle import decide
 from muster.core.why.words import names_for, tell, where
+from muster.daemon.loop.dependents import awaited_words
 from muster.model.decision import Decision, Kind
-from muster.model.job import Job, Role
+from muster.model.job import Dependency, Job, Role
 from muster.model.outlook import Outlook
 from muster.model.view import View
 from muster.policy.base import Policy
@@ -48,6 +50,14 @@ def forecast(policy: Policy, asked: Question) -> Forecast:
         asked.now + takes if starts and takes is not None else None,
         _plan(job, decision),
         basis=basis if starts else "",
+    )
+
+
+def waiting_for(found: Forecast, awaited: Sequence[Dependency]) -> Forecast:
+    """Return the forecast of a job that first waits for others to end."""
+    text = awaited_words(awaited)
+    return replace(
+        found, starts_now=False, placement="", reason=text, start=None, finish=None, basis=""
     )
 
 

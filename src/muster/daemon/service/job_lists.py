@@ -1,8 +1,7 @@
 """Pages of jobs: newest first, or those that run, those that wait and those that ended."""
 
-from dataclasses import dataclass
-
 from muster.daemon.service.protocol import JobQuery, RefusedError
+from muster.store.job_filter import JobFilter
 from muster.store.store import Store
 from muster.wire.records import LIVE, OVER, JobRecord
 
@@ -14,22 +13,12 @@ Found = tuple[list[JobRecord], dict[str, int]]
 """A page, and the numbers of all jobs by status if it is the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """Which jobs to list; None: any."""
-
-    user: str | None = None
-    pool: str | None = None
-    name: str | None = None
-    users_or_pools: tuple[str, tuple[str, ...]] | None = None
-    """The caller and the shared pools: the only ones whose jobs are listed."""
-
-
 def newest_first(
     store: Store, wanted: JobFilter, statuses: tuple[str, ...], cursor: str | None, limit: int
 ) -> Found:
     """Return a page of jobs by number: complete even while jobs change their status."""
-    return _page(store, wanted, statuses, _number(cursor), limit), {}
+    before = _number(cursor)
+    return store.filtered(wanted, statuses=statuses, before=before, limit=limit), {}
 
 
 def active_first(
@@ -41,11 +30,12 @@ def active_first(
     for each in GROUPS[group:]:
         asked = tuple(status for status in each if not statuses or status in statuses)
         if asked:
-            found += _page(store, wanted, asked, before, limit - len(found))
+            left = limit - len(found)
+            found += store.filtered(wanted, statuses=asked, before=before, limit=left)
         if len(found) >= limit:
             break
         before = None
-    return found, _counts(store, wanted) if cursor is None else {}
+    return found, store.counts(wanted) if cursor is None else {}
 
 
 def cursor_after(record: JobRecord, query: JobQuery) -> str:
@@ -56,27 +46,9 @@ def cursor_after(record: JobRecord, query: JobQuery) -> str:
     return f"{group}-{record.number}"
 
 
-def _page(
-    store: Store, wanted: JobFilter, statuses: tuple[str, ...], before: int | None, limit: int
-) -> list[JobRecord]:
-    return store.jobs(
-        statuses=statuses,
-        user=wanted.user,
-        users_or_pools=wanted.users_or_pools,
-        pool=wanted.pool,
-        name=wanted.name,
-        before=before,
-        limit=limit,
-    )
-
-
-def _counts(store: Store, wanted: JobFilter) -> dict[str, int]:
-    return store.counts(
-        user=wanted.user,
-        pool=wanted.pool,
-        name=wanted.name,
-        users_or_pools=wanted.users_or_pools,
-    )
+def sweep_cursor(cursor: str | None) -> int | None:
+    """Return the number before which a page of sweeps begins."""
+    return _number(cursor)
 
 
 def _position(cursor: str | None) -> tuple[int, int | None]:

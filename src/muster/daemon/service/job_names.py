@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from muster.daemon.service.protocol import RefusedError
 from muster.model.job import Job, Origin
+from muster.model.sweep import Sweep
 from muster.store.codec import encode
 
 _LETTER = re.compile(r"[A-Za-z]")
@@ -22,8 +23,17 @@ def refuse_numeric(name: str) -> None:
         raise RefusedError(f"{name!r} is not a name for a job: it needs a letter, as in job-{name}")
 
 
-def digest_of(job: Job) -> str:
-    """Return a hash of a job as submitted: a repeated key must come with the same one, from whatever
-    shell or machine."""
-    program = replace(job.program, origin=Origin())
-    return hashlib.sha256(encode(replace(job, number=0, program=program))).hexdigest()
+def sweep_digest(sweep: Sweep) -> str:
+    """Return a hash of a sweep as submitted."""
+    rest = encode(replace(sweep, template=Job("")))
+    return hashlib.sha256(rest + digest_of(sweep.template).encode()).hexdigest()
+
+
+def digest_of(*jobs: Job) -> str:
+    """Return a hash of jobs as submitted: a repeated key must come with the same, from whatever shell
+    or machine."""
+    found = hashlib.sha256()
+    for job in jobs:
+        program = replace(job.program, origin=Origin())
+        found.update(encode(replace(job, number=0, program=program)))
+    return found.hexdigest()

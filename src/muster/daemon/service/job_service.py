@@ -1,58 +1,70 @@
 """The service of a daemon: requests about jobs, and who may make them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from muster.core.cycle.options import admission_key
 from muster.core.state.admit import refuse
 from muster.core.state.evolve import evolve
 from muster.daemon.gang.state import Sight
+from muster.daemon.loop.dependents import ENDS, gone
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
-from muster.daemon.loop.state import State
-from muster.daemon.service.administration import Administration
+from muster.daemon.loop.stops import preempted, stopped, stopped_all
+from muster.daemon.notify.subscription import refuse_bad_url
 from muster.daemon.service.audit import audited
+from muster.daemon.service.container_reach import container_problem
 from muster.daemon.service.event_text import change_of
 from muster.daemon.service.file_reach import reach_caveats, reach_problem
-from muster.daemon.service.forecast import Question, forecast
-from muster.daemon.service.job_lists import JobFilter, active_first, cursor_after, newest_first
+from muster.daemon.service.forecast import Question, forecast, waiting_for
+from muster.daemon.service.job_lists import active_first, cursor_after, newest_first
 from muster.daemon.service.job_names import digest_of, number_in, refuse_numeric
 from muster.daemon.service.packs import PackShelf
+from muster.daemon.service.parents import ParentFound, numbered, pinned, while_live, with_parents
 from muster.daemon.service.plan_record import plan_record
 from muster.daemon.service.program_record import program_record
 from muster.daemon.service.protocol import (
+    ME,
     Caller,
     ConflictError,
+    ForbiddenError,
     JobQuery,
     NotFoundError,
     RefusedError,
     Shape,
 )
+from muster.daemon.service.queue import Queue, placed
 from muster.daemon.service.records import task_records
 from muster.daemon.service.resume import FolderOf, resume_place
+from muster.daemon.service.submission_keys import SubmissionKeys
+from muster.daemon.service.submissions import submitted_job
 from muster.daemon.service.user_limits import FORECASTS, refuse_oversized
+from muster.daemon.service.visit_service import VisitService
 from muster.ending import parse_ending
 from muster.executors.accounts import TOGETHER, Submitters
+from muster.files.job.job_request import request_of
 from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.event import (
-    Cancelled,
-    Ended,
     EndingChanged,
     JobHeld,
     JobReleased,
-    PreemptBegun,
     Reprioritised,
     Reshaped,
     Submitted,
 )
 from muster.model.job import Job, Role, RoleSpec
-from muster.model.task import Fact, LogPiece, RequeueAsked, StopAsked
+from muster.model.sweep import HELD
+from muster.model.task import LogPiece, RequeueAsked
 from muster.model.view import JobState, Phase
 from muster.policy.registry import POLICIES
 from muster.store.batch import SubmissionKey
+from muster.store.job_filter import JobFilter
 from muster.wire.records import (
+    LIVE,
     OVER,
     ChangeRecord,
     Forecast,
@@ -62,7 +74,7 @@ from muster.wire.records import (
     PackRecord,
 )
 
-ENDS = (Ended.__name__, Cancelled.__name__)
+ENDED = tuple(fact.__name__ for fact in ENDS)
 """Kinds of changes after which nothing more happens to a job."""
 ADMITTED = 1_000
 """Shapes of requests whose admission is cached: most submissions repeat one."""
@@ -70,11 +82,13 @@ PAGE = 500
 """Changes read at once."""
 UNENFORCED = "not enforced"
 """In the caveat about limits of memory and cores."""
+MOST = 100_000
+"""Jobs that one request stops."""
 HISTORY = 100
 """Changes in a job's detail."""
 
 
-class JobService(Administration):
+class JobService(VisitService):
     """Answers requests as the protocol says; every change is posted to the daemon as facts."""
 
     def __init__(
@@ -91,8 +105,8 @@ class JobService(Administration):
         self._packs = packs
         self._folder_of = folder_of
         self._number = daemon.store.highest()
-        self._keys: dict[tuple[str, str], asyncio.Lock] = {}
-        """Of submissions in progress."""
+        self._keys = SubmissionKeys(partial(self._read, daemon.store.key))
+        self._queue = Queue()
         self._forecasters = ThreadPoolExecutor(FORECASTS, "muster-forecast")
         """Their own: in the threads that read the store, forecasts would hold up every list."""
 
@@ -100,26 +114,30 @@ class JobService(Administration):
 
     @audited("submit")
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
-        problem = self._submitters.problem(job.user, caller.user)
-        if problem:
-            raise RefusedError(problem)
-        if key is None:
-            return await self._take_in(caller, job, None)
-        # Of two concurrent requests with one key the second waits for the first.
-        async with self._keys.setdefault((caller.user, key), asyncio.Lock()):
-            try:
-                given = SubmissionKey(caller.user, key, 0, digest_of(job))
-                known = await self._read(self._store.key, caller.user, key)
-                if known is None:
-                    return await self._take_in(caller, job, given)
-                if known.digest not in ("", given.digest):
-                    raise ConflictError(
-                        f"the key {key!r} was used for job {known.number}, which is a different one; "
-                        "choose a new key for each job"
-                    )
-                return await self._record(known.number, caller)
-            finally:
-                self._keys.pop((caller.user, key), None)
+        (record,) = await self._submitted_once(caller, (job,), key)
+        return record
+
+    @audited("submit")
+    async def submit_all(
+        self, caller: Caller, jobs: Sequence[Job], key: str | None = None
+    ) -> list[JobRecord]:
+        return await self._submitted_once(caller, jobs, key)
+
+    async def _submitted_once(
+        self, caller: Caller, jobs: Sequence[Job], key: str | None
+    ) -> list[JobRecord]:
+        """Submit jobs together, unless that was done before with the same key."""
+        for user in dict.fromkeys(job.user for job in jobs):
+            problem = self._submitters.problem(user, caller.user)
+            if problem:
+                raise RefusedError(problem)
+        given = SubmissionKey(caller.user, key, 0, digest_of(*jobs)) if key else None
+
+        async def known(first: int) -> list[JobRecord]:
+            # The numbers of one submission follow each other.
+            return [await self._record(number, caller) for number in range(first, first + len(jobs))]
+
+        return await self._keys.once(given, partial(self._take_in, caller, jobs), known)
 
     async def pack(self, caller: Caller, digest: str) -> PackRecord:
         return await self._read(self._shelf().record, caller.user, digest)
@@ -136,45 +154,88 @@ class JobService(Administration):
         return self._packs
 
     def _shipped(self) -> frozenset[str]:
-        """Packs that live jobs run in."""
-        return frozenset(state.job.program.ship for state in self._daemon.view.jobs.values()) - {""}
+        """Packs that live jobs and members of sweeps run in."""
+        live = [state.job for state in self._daemon.view.jobs.values()]
+        live += [each.sweep.template for each in self._daemon.state.sweeps.values()]
+        return frozenset(job.program.ship for job in live) - {""}
 
     async def prune_packs(self, older_than: float) -> None:
         """Remove the packs that no live job needs and nobody has used since then."""
         if self._packs is not None:
             await self._read(self._packs.prune, self._shipped(), older_than)
 
-    async def _take_in(self, caller: Caller, job: Job, key: SubmissionKey | None) -> JobRecord:
+    async def _take_in(
+        self, caller: Caller, jobs: Sequence[Job], key: SubmissionKey | None
+    ) -> list[JobRecord]:
+        """Submit jobs, parents first: all or none."""
         self._refuse_trouble()
+        for job in jobs:
+            await self._refuse_unfit(caller, job)
+        jobs = [await self._resolved(job) for job in jobs]
+        for job in [each for each in jobs if each.program.ship]:
+            await self._read(self._shelf().take, caller.user, job.user, job.program.ship)
+        while True:
+            ready = await with_parents(jobs, partial(self._parent, caller))
+            try:
+                return await self._enter(caller, ready, key)
+            except ConflictError as error:
+                if self._may_try_again(ready):
+                    continue  # a parent has ended meanwhile
+                names = ", ".join(repr(job.name) for job in self._in_use(ready))
+                if not names:
+                    raise error from None
+                raise ConflictError(
+                    f"a job named {names} of {ready[0].user} is still active; choose another name, "
+                    "or stop it first"
+                ) from None
+
+    async def _refuse_unfit(self, caller: Caller, job: Job) -> None:
+        """Refuse a job that its caller may not submit, or that could never run."""
         refuse_numeric(job.name)
         refuse_oversized(job)
         await self.check_pool(caller, job)
+        if job.program.notify:
+            refuse_bad_url(job.program.notify, admin=False)
         problem = self._problem(job) or self._out_of_reach(job)
         if problem:
             raise RefusedError(problem)
-        job = await self._resolved(job)
-        if job.program.ship:
-            await self._read(self._shelf().take, caller.user, job.user, job.program.ship)
-        # No await in between: two submissions never get the same number, nor one place.
-        if not caller.admin:
-            self._limiter.refuse_submission(job, self.now())
-        self._number += 1
-        job = replace(job, number=self._number, name=job.name or f"job-{self._number}")
-        entry = Entry([Submitted(job, self.now())])
-        entry.key = replace(key, number=job.number) if key else None
-        self._limiter.enter(job)
+
+    def _may_try_again(self, jobs: Sequence[Job]) -> bool:
+        """Whether what one of these comes after has ended since it was found."""
+        return bool(gone(self._daemon.state, pinned(jobs)))
+
+    async def _parent(self, caller: Caller, which: str) -> ParentFound:
+        """Find what a submission comes after."""
+        job = await self._record(which, caller)
+        return ParentFound(job.number, job.name, job.status if job.status in OVER else "")
+
+    def _in_use(self, jobs: Sequence[Job]) -> list[Job]:
+        return [job for job in jobs if job.full_name in self._daemon.view.names]
+
+    async def _enter(
+        self, caller: Caller, jobs: Sequence[Job], key: SubmissionKey | None
+    ) -> list[JobRecord]:
+        # No await up to the entry: two submissions never get the same number, nor one place.
+        new = numbered(jobs, self._number + 1)
+        entered: list[Job] = []
         try:
+            for job in new:
+                if not caller.admin:
+                    self._limiter.refuse_submission(job, self.now())
+                self._limiter.enter(job)
+                entered.append(job)
+            self._number += len(new)
+            entry = Entry([Submitted(job, self.now()) for job in new])
+            entry.current = while_live(jobs, entry.facts)
+            entry.key = replace(key, number=new[0].number) if key else None
             await self._put(entry)
-        except BaseException as error:
-            self._limiter.leave(job.number)
-            if isinstance(error, ConflictError):
-                raise ConflictError(
-                    f"a job named {job.name!r} of {job.user} is still active; choose another name, "
-                    "or stop it first"
-                ) from None
+        except BaseException:
+            for job in entered:
+                self._limiter.leave(job.number)
             raise
-        self._daemon.metrics.submitted()
-        return await self._record(job.number)
+        for _ in new:
+            self._daemon.metrics.submitted()
+        return [await self._record(job.number) for job in new]
 
     async def _resolved(self, job: Job) -> Job:
         """Replace the job that it resumes from by the place of that job's checkpoints."""
@@ -198,7 +259,8 @@ class JobService(Administration):
 
     def _out_of_reach(self, job: Job) -> str:
         """Why its tasks would not see the same files; empty if they do."""
-        return reach_problem(job, self._daemon.view.cluster, self._daemon.blind())
+        cluster = self._daemon.view.cluster
+        return container_problem(job, cluster) or reach_problem(job, cluster, self._daemon.blind())
 
     @audited("forecast", refusals_only=True)
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
@@ -209,23 +271,31 @@ class JobService(Administration):
         if problem:
             return Forecast(False, "", problem, None, None, "", problem)
         await self._resolved(job)
+        (job,) = await with_parents((job,), partial(self._parent, caller))
         with self._limiter.forecasting(caller.user):
             return replace(await self._forecast(job), caveats=self._caveats_of(job))
 
     async def _forecast(self, job: Job) -> Forecast:
         daemon, now = self._daemon, self._daemon.clock.now()
-        job = replace(job, name=f"{job.name or 'job'} (a forecast)", number=self._number + 1)
+        awaited = [each for each in job.after if not each.met]
+        job = replace(job, name=f"{job.name or 'job'} (a forecast)", number=self._number + 1, after=())
         view = evolve(daemon.view, [Submitted(job, now)])
         known = daemon.beliefs.outlooks(view, now)
         question = Question(replace(view, outlooks=known), job.number, now)
         policy = POLICIES[daemon.state.policy]
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._forecasters, forecast, policy, question)
+        found = await loop.run_in_executor(self._forecasters, forecast, policy, question)
+        barred = daemon.accounts.budgets.barred(view, now).get(job.number)
+        if barred:
+            found = replace(
+                found, starts_now=False, placement="", reason=barred, start=None, finish=None
+            )
+        return waiting_for(found, awaited) if awaited else found
 
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
         limit = max(1, min(query.limit, 1_000))
         find = active_first if query.active_first else newest_first
-        wanted = JobFilter(query.user, query.pool, query.name, self._visible(caller))
+        wanted = self._filter(caller, query)
         found, counts = await self._read(
             find, self._store, wanted, query.statuses, query.cursor, limit + 1
         )
@@ -233,14 +303,25 @@ class JobService(Administration):
         more = len(found) > limit
         return JobPage(page, cursor_after(found[limit - 1], query) if more else None, counts)
 
+    def _filter(self, caller: Caller, query: JobQuery) -> JobFilter:
+        user = caller.user if query.user == ME else query.user
+        shown = self._visible(caller)
+        return JobFilter(user, query.pool, query.name, shown, query.labels, query.since, query.until)
+
     def _fresh(self, record: JobRecord) -> JobRecord:
         """A live job's record as it is now, not as last written."""
         state = self._daemon.view.jobs.get(record.number)
         if state is None or record.number not in self._daemon.summaries:
             return record
         if record.status == Phase.WAITING and state.phase is Phase.WAITING:
-            return record  # without tasks it only changes by facts, which are written with it
+            return self._placed(record)  # without tasks it only changes by facts, written with it
         return self._daemon.record(record.number)
+
+    def _placed(self, record: JobRecord) -> JobRecord:
+        """A waiting job's record with its place in the queue."""
+        daemon = self._daemon
+        place = self._queue.place(record.number, daemon.view, daemon.order, self.now())
+        return record if place is None else placed(record, place)
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
         record = await self._record(which, caller)
@@ -259,16 +340,28 @@ class JobService(Administration):
             program_record(job.program) if job else None,
             self._caveats_of(job) if job else (),
             plan_record(self._daemon.view.jobs.get(record.number), self._daemon.beliefs),
+            self._policy_of(record.pool),
         )
+
+    def _policy_of(self, pool: str) -> str:
+        """The policy that decides about jobs of a pool; empty: there is no such pool any more."""
+        pools = self._daemon.view.pools
+        return pools.policy_of(pool, self._daemon.state.policy) if pool in pools.pools else ""
+
+    async def request(self, caller: Caller, which: str) -> dict[str, Any]:
+        record = await self._record(which, caller)
+        named = f"job {record.number} ({record.name})"
+        if not caller.admin and record.user != caller.user:  # its environment may hold secrets
+            raise ForbiddenError(f"{named} is {record.user}'s: only its owner may read its request")
+        job = await self._submitted(record.number)
+        if job is None:
+            raise NotFoundError(f"the journal no longer has the request of {named}")
+        return request_of(job)
 
     async def _submitted(self, number: int) -> Job | None:
         """The job; one that has ended as it was submitted; None: the journal no longer has it."""
         state = self._daemon.view.jobs.get(number)
-        if state is not None:
-            return state.job
-        first = await self._read(lambda: self._store.changes(0, number=number, limit=1))
-        facts = [each.fact for each in first]
-        return next((fact.job for fact in facts if isinstance(fact, Submitted)), None)
+        return state.job if state is not None else await self._read(submitted_job, self._store, number)
 
     def _caveats_of(self, job: Job) -> tuple[str, ...]:
         """What this job asks for and does not get here: limits, files that its nodes see."""
@@ -285,20 +378,37 @@ class JobService(Administration):
             return record
         if summary.stopping and not force:
             return record
-        await self._put_current(lambda state: _stopped(state, number, force, self.now()))
+        await self._put_current(lambda state: stopped(state, number, force, self.now()))
         return await self._record(number, caller)
+
+    @audited("stop all")
+    async def stop_all(self, caller: Caller, query: JobQuery, force: bool = False) -> list[JobRecord]:
+        live = tuple(status for status in LIVE if not query.statuses or status in query.statuses)
+        wanted = self._filter(caller, query)
+        found = await self._read(lambda: self._store.filtered(wanted, statuses=live, limit=MOST))
+        numbers = [record.number for record in found if record.status != "stopping" or force]
+        now = self.now()
+        if numbers:
+            by = caller.user
+            await self._put_current(lambda state: stopped_all(state, numbers, force, now, by))
+        return [await self._record(record.number, caller) for record in found]
 
     @audited("hold")
     async def hold(self, caller: Caller, which: str) -> JobRecord:
         state = await self._live(caller, which)
         if not state.held_by:
             held = JobHeld(state.number, caller.user, self.now())
-            await self._put_current(lambda now: [held, *_preempted(now, held)])
+            await self._put_current(lambda now: [held, *preempted(now, held)])
         return await self._record(state.number, caller)
 
     @audited("release")
     async def release(self, caller: Caller, which: str) -> JobRecord:
         state = await self._live(caller, which)
+        if state.held_by == HELD:
+            raise ConflictError(
+                f"job {state.number} ({state.job.name}) is paused by its sweep, which releases it if "
+                "it gets among the best of its rung"
+            )
         if state.held_by:
             now = self._daemon.clock.now()
             await self._put(Entry([JobReleased(state.number, caller.user, now)]))
@@ -310,7 +420,7 @@ class JobService(Administration):
         if state.phase is Phase.WAITING:
             raise ConflictError(f"job {state.number} ({state.job.name}) is in the queue already")
         asked = RequeueAsked(state.number, caller.user, self.now())
-        await self._put_current(lambda now: [asked, *_preempted(now, asked)])
+        await self._put_current(lambda now: [asked, *preempted(now, asked)])
         return await self._record(state.number, caller)
 
     @audited("priority")
@@ -421,7 +531,7 @@ class JobService(Administration):
             for change in found:
                 at = change.seq
                 # The store may know of the end before the daemon has adopted it.
-                over = over or (number is not None and change.kind in ENDS)
+                over = over or (number is not None and change.kind in ENDED)
                 yield change
             if found:
                 continue
@@ -446,7 +556,7 @@ class JobService(Administration):
 
     async def _numbered(self, number: int) -> JobRecord | None:
         if number in self._daemon.view.jobs and number in self._daemon.summaries:
-            return self._daemon.record(number)
+            return self._placed(self._daemon.record(number))
         return await self._read(self._store.job, number)
 
     async def _named(self, which: str, caller: Caller | None) -> JobRecord | None:
@@ -471,25 +581,6 @@ class JobService(Administration):
             ways = " or ".join(f"{user}/{name}" for user in users[:3])
             raise NotFoundError(f"several users have a job {name!r}: write {ways}, or its number")
         return await self._numbered(found[0].number) if found else None
-
-
-def _stopped(state: State, number: int, force: bool, now: float) -> list[Fact]:
-    """What a stop means for a job as it is; nothing if it has ended."""
-    job, gang = state.view.jobs.get(number), state.gangs.get(number)
-    if job is None:
-        return []
-    asked = StopAsked(number, now, force)
-    if job.phase is Phase.WAITING and not (gang and gang.tasks):
-        return [asked, Cancelled(number, now)]
-    return [asked, *_preempted(state, asked)]
-
-
-def _preempted(state: State, asked: StopAsked | JobHeld | RequeueAsked) -> list[Fact]:
-    """Preempt a job with tasks, unless it is stopping already."""
-    job = state.view.jobs.get(asked.job)
-    if job is None or job.phase in (Phase.WAITING, Phase.PREEMPTING):
-        return []
-    return [PreemptBegun(asked.job, job.generation, asked.at)]
 
 
 def _reshaped(spec: RoleSpec, shape: Shape) -> RoleSpec:

@@ -1,12 +1,16 @@
 """The service of a daemon. The API puts it on HTTP and adds nothing of its own."""
 
-from collections.abc import AsyncIterator, Mapping
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from muster.model.job import Job
 from muster.model.pool import Pool, Quota
+from muster.model.sweep import Sweep
 from muster.model.task import LogPiece
+from muster.wire.history_records import JobCurves, TimelinePage
+from muster.wire.map_records import ClusterMap
 from muster.wire.records import (
     ActRecord,
     ChangeRecord,
@@ -16,7 +20,6 @@ from muster.wire.records import (
     JobDetail,
     JobPage,
     JobRecord,
-    LimitRecord,
     NodeRecord,
     PackRecord,
     PolicyRecord,
@@ -25,6 +28,9 @@ from muster.wire.records import (
     StatusRecord,
     TokenRecord,
 )
+from muster.wire.sweep_records import SweepDetail, SweepRecord
+from muster.wire.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
+from muster.wire.visits import Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +44,14 @@ class Caller:
     """Where the request came from, for the audit log."""
 
 
+ME = "@me"
+"""Stands for the caller in a filter: no user is called so."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobQuery:
-    """Which jobs to list. `cursor`: the `next` of the previous page."""
+    """Which jobs to list. `name`: a name, or a pattern with * and ?; `user`: a name, or `ME` for the
+    caller; `cursor`: the `next` of the previous page."""
 
     statuses: tuple[str, ...] = ()
     user: str | None = None
@@ -50,6 +61,12 @@ class JobQuery:
     limit: int = 100
     active_first: bool = False
     """Jobs with tasks, then waiting ones, then ended ones, each newest first; else all newest first."""
+    labels: tuple[tuple[str, str | None], ...] = ()
+    """Keys, each with its value or None for any."""
+    since: float | None = None
+    """Submitted at this time, in s, or later."""
+    until: float | None = None
+    """Submitted before this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +80,17 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class PoolRules:
-    """Who may use a pool, and how much; None: unchanged."""
+    """Who may use a pool, how much, and who decides about its jobs; None: unchanged."""
 
     allow: tuple[str, ...] | None = None
     """Users, and Unix groups as `@group`; empty: all."""
     max_priority: int | None = None
     devices_per_user: int | None = None
     lifted: tuple[str, ...] = ()
-    """Names of rules above that no longer apply."""
+    """Names of other rules that no longer apply."""
+    policy: str | None = None
+    budget: float | None = None
+    aim: str | None = None
 
     def applied(self, pool: Pool) -> Pool:
         """Return the pool with these rules."""
@@ -78,6 +98,9 @@ class PoolRules:
             "allow": self.allow,
             "max_priority": self.max_priority,
             "devices_per_user": self.devices_per_user,
+            "policy": self.policy,
+            "budget": self.budget,
+            "aim": self.aim,
         }
         new: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return replace(pool, **{**new, **dict.fromkeys(self.lifted)})
@@ -103,6 +126,14 @@ class RefusedError(ServiceError):
     """Impossible on this cluster; the message names the nearest possible request."""
 
 
+class FieldRefusedError(RefusedError):
+    """A field of the request asks for what is impossible."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field, self.problem = field, problem
+
+
 class LimitedError(ServiceError):
     """Too much at once; possible again after `wait` s."""
 
@@ -121,6 +152,12 @@ class Service(Protocol):
 
     async def submit(self, caller: Caller, job: Job, key: str | None = None) -> JobRecord:
         """Submit a job; with a key that this user has used before, return that job."""
+        ...
+
+    async def submit_all(
+        self, caller: Caller, jobs: Sequence[Job], key: str | None = None
+    ) -> list[JobRecord]:
+        """Submit jobs together, parents first: all of them or none."""
         ...
 
     async def pack(self, caller: Caller, digest: str) -> PackRecord:
@@ -145,8 +182,16 @@ class Service(Protocol):
         """Return one job in detail."""
         ...
 
+    async def request(self, caller: Caller, which: str) -> dict[str, Any]:
+        """Return the job file that would submit a job again; for its owner and administrators."""
+        ...
+
     async def stop(self, caller: Caller, which: str, force: bool = False) -> JobRecord:
         """Stop a job. It is `stopping` until its tasks have ended. Idempotent."""
+        ...
+
+    async def stop_all(self, caller: Caller, query: JobQuery, force: bool = False) -> list[JobRecord]:
+        """Stop the live jobs of a list together; the list's cursor and limit do not count."""
         ...
 
     async def hold(self, caller: Caller, which: str) -> JobRecord:
@@ -173,10 +218,50 @@ class Service(Protocol):
         """Change how many workers a job asks for."""
         ...
 
+    async def submit_sweep(self, caller: Caller, sweep: Sweep, key: str | None = None) -> SweepRecord:
+        """Submit a sweep; with a key that this user has used before, return that sweep."""
+        ...
+
+    async def sweeps(
+        self, caller: Caller, cursor: str | None = None, limit: int = 100
+    ) -> list[SweepRecord]:
+        """List the sweeps visible to the caller, newest first. `cursor`: the last number before."""
+        ...
+
+    async def sweep(self, caller: Caller, which: str) -> SweepDetail:
+        """Return a sweep with its members."""
+        ...
+
+    async def stop_sweep(self, caller: Caller, which: str, force: bool = False) -> SweepRecord:
+        """Stop all members of a sweep; no further one enters the queue. Idempotent."""
+        ...
+
+    async def resize_sweep(self, caller: Caller, which: str, at_most: int) -> SweepRecord:
+        """Change how many members may have tasks at once; 0: any number."""
+        ...
+
+    async def continue_sweep(
+        self, caller: Caller, which: str, members: Sequence[str], arguments: Sequence[str] = ()
+    ) -> list[JobRecord]:
+        """Submit jobs that go on from the checkpoints of members that are over."""
+        ...
+
     async def log(
         self, caller: Caller, which: str, log: str, offset: int = 0, size: int = 65536
     ) -> LogPiece:
         """Read a part of a log, named as in `TaskRecord.log`; negative offsets count from the end."""
+        ...
+
+    async def visit(
+        self,
+        caller: Caller,
+        which: str,
+        visit: Visit,
+        task: str | None = None,
+        rank: int | None = None,
+    ) -> socket.socket:
+        """Open a way into a task of a job, by default its first worker; for its owner and
+        administrators."""
         ...
 
     async def changes(
@@ -191,8 +276,28 @@ class Service(Protocol):
         """Yield the same, and then new events; for one job until it ends."""
         ...
 
+    async def curves(self, caller: Caller, which: str, after: float = 0.0) -> JobCurves:
+        """Return how a training went, later than a moment, and what it held meanwhile."""
+        ...
+
+    async def timeline(
+        self,
+        caller: Caller,
+        since: float | None = None,
+        until: float | None = None,
+        cursor: str | None = None,
+        limit: int = 1_000,
+    ) -> TimelinePage:
+        """List who held which devices, by default within the last day; of jobs that the caller may
+        not see, only that they did."""
+        ...
+
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
         """List nodes."""
+        ...
+
+    async def map(self, caller: Caller) -> ClusterMap:
+        """Return which job each device works for, or is withheld for."""
         ...
 
     async def node(self, caller: Caller, name: str) -> NodeRecord:
@@ -235,6 +340,34 @@ class Service(Protocol):
         self, caller: Caller, user: str, given: Mapping[str, int | None] | None
     ) -> LimitRecord:
         """Change a user's limits ("*": everybody's); None: back to everybody's."""
+        ...
+
+    async def usage(
+        self, caller: Caller, since: float, until: float | None = None, by: Sequence[str] = ("user",)
+    ) -> UsageReport:
+        """Return what jobs held, in whole hours, by what they have in common."""
+        ...
+
+    async def subscriptions(self, caller: Caller) -> list[SubscriptionRecord]:
+        """Return who is told what: the caller's, for an administrator everybody's."""
+        ...
+
+    async def subscribe(
+        self, caller: Caller, name: str, subscription: SubscriptionRecord
+    ) -> SubscriptionRecord:
+        """Add or replace a subscription of the caller."""
+        ...
+
+    async def unsubscribe(self, caller: Caller, name: str) -> None:
+        """Remove a subscription of the caller."""
+        ...
+
+    async def try_subscription(self, caller: Caller, name: str) -> TrialRecord:
+        """Tell a subscriber of something that did not happen."""
+        ...
+
+    async def notify_secret(self, caller: Caller) -> str:
+        """Return what the caller's notices are signed with."""
         ...
 
     async def acts(

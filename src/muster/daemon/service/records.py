@@ -131,8 +131,10 @@ def _others(hidden: int) -> tuple[str, ...]:
     return ("another user's job" if hidden == 1 else f"{hidden} jobs of other users",)
 
 
-def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) -> list[PoolRecord]:
-    """All pools, parents first."""
+def pool_records(
+    view: View, entitled: Entitlements, shared: Collection[str], policy: str = ""
+) -> list[PoolRecord]:
+    """All pools, parents first; `policy`: the cluster's."""
     used: Counter[tuple[str, str]] = Counter()
     pending: Counter[str] = Counter()
     running: Counter[str] = Counter()
@@ -165,6 +167,10 @@ def pool_records(view: View, entitled: Entitlements, shared: Collection[str]) ->
                 own.allow,
                 own.max_priority,
                 own.devices_per_user,
+                view.pools.policy_of(name, policy),
+                own.policy,
+                own.budget,
+                own_aim=own.aim,
             )
         )
     return found

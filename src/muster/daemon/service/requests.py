@@ -70,12 +70,13 @@ class Requests:
             raise UnavailableError(f"the journal cannot be written: {self._daemon.trouble}")
 
     def _job_in(self, entry: Entry) -> str | None:
-        """The job that an entry is about, as `12 (ann/train)`."""
+        """The job that an entry is about, as `12 (ann/train)`; of several, their number, too."""
+        others = len({job_of(fact) for fact in entry.facts}) - 1
         for fact in entry.facts:
             state = self._daemon.view.jobs.get(job_of(fact) or 0)
             job = fact.job if isinstance(fact, Submitted) else state.job if state else None
             if job is not None:
-                return f"{job.number} ({job.full_name})"
+                return f"{job.number} ({job.full_name}){f' and {others} more' if others > 0 else ''}"
         return None
 
     async def log_act(self, act: ActRecord) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from muster.daemon.service.protocol import RefusedError
-from muster.model.event import Checkpointed, Submitted
+from muster.daemon.service.submissions import submitted_job
+from muster.model.event import Checkpointed
 from muster.model.job import Job
 from muster.store.store import Store
 from muster.wire.records import JobRecord
@@ -71,13 +72,13 @@ def _last(job: Job, store: Store, folder_of: FolderOf) -> str | None:
 
 def _saved_place(record: JobRecord, store: Store, folder_of: FolderOf) -> str | None:
     """Return where a job has checkpoints; None: it has none."""
-    history = [entry.fact for entry in store.changes(0, number=record.number, limit=1)]
-    asked = next((fact.job.program.checkpoint for fact in history if isinstance(fact, Submitted)), "")
+    job = submitted_job(store, record.number)
+    asked = job.program.checkpoint if job is not None else ""
     if "://" in asked:  # only its user can read there; the daemon knows whether it has told of one
         return asked if _has_told(record, store) else None
     own = folder_of(Job(record.name, user=record.user, number=record.number)) / "checkpoint"
     folder = Path(asked) if asked else own
-    return str(folder) if _has_checkpoints(folder) else None
+    return str(folder) if has_checkpoints(folder) else None
 
 
 def _has_told(record: JobRecord, store: Store) -> bool:
@@ -89,7 +90,8 @@ def _has_told(record: JobRecord, store: Store) -> bool:
     return False
 
 
-def _has_checkpoints(folder: Path) -> bool:
+def has_checkpoints(folder: Path) -> bool:
+    """Whether a training of the runtime has written checkpoints there."""
     return any(_CHECKPOINT.fullmatch(name) or name == ELSEWHERE for name in _names_below(folder))
 
 

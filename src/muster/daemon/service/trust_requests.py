@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.audit import audited
+from muster.daemon.service.notify_requests import NotifyRequests
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -13,7 +14,7 @@ from muster.daemon.service.protocol import (
     RefusedError,
     UnavailableError,
 )
-from muster.daemon.service.requests import Requests, admins_only
+from muster.daemon.service.requests import admins_only
 from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.fleet.identities import Identities, JoinError
@@ -29,7 +30,7 @@ USED = 60.0
 NO_AGENTS = "this daemon runs tasks on its own machine only; for more start it with --engine machines"
 
 
-class TrustRequests(Requests):
+class TrustRequests(NotifyRequests):
     """Who may use the daemon, and who may be a node; documented in the protocol."""
 
     def __init__(self, daemon: Daemon, submitters: Submitters = TOGETHER) -> None:

@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from muster.daemon.service.protocol import ConflictError, LimitedError, RefusedError
 from muster.model.job import Job
-from muster.wire.records import LimitRecord
+from muster.wire.use_records import LimitRecord
 
 EVERYBODY = "*"
 """Stands for the limits of users without their own."""
@@ -36,6 +37,8 @@ class UserLimits:
     """Bytes of the commands and environments of live jobs."""
     submissions: int = 1_200
     """Submissions per minute; as many at once after a pause."""
+    device_hours: float = 0.0
+    """Device-hours in a calendar month; 0: no limit."""
 
 
 def size_of(job: Job) -> int:
@@ -80,6 +83,8 @@ class Limiter:
         self._allowances: dict[str, tuple[float, float]] = {}
         """Submissions left to each user, and when that was counted."""
         self._forecasts: Counter[str] = Counter()
+        self.spent: Callable[[str], float] = lambda user: 0.0
+        """Returns a user's device-hours of this month."""
         for job in live.values():
             self.enter(job)
 
@@ -114,6 +119,8 @@ class Limiter:
             own=user in self._own,
             live=self._jobs[user] if user != EVERYBODY else self._jobs.total(),
             used=self._bytes[user] if user != EVERYBODY else self._bytes.total(),
+            device_hours=limits.device_hours,
+            device_hours_used=self.spent(user) if user != EVERYBODY else 0.0,
         )
 
     def enter(self, job: Job) -> None:
@@ -174,11 +181,11 @@ class Limiter:
                 del self._forecasts[user]
 
 
-def changed_limits(before: UserLimits, given: Mapping[str, int | None]) -> UserLimits:
+def changed_limits(before: UserLimits, given: Mapping[str, Any]) -> UserLimits:
     """Return the limits with those given; refuse one that would allow nothing."""
     new = {name: value for name, value in given.items() if value is not None}
     for name, value in new.items():
-        if value < 1:
+        if value < 1 and name != "device_hours":  # 0 lifts that limit
             raise RefusedError(
                 f"{name}: {value} would allow nothing; to keep a user out, revoke their tokens "
                 "(muster token revoke)"

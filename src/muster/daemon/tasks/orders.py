@@ -10,6 +10,7 @@ from muster.daemon.gang.state import GangState
 from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.node_place import NodePlace
 from muster.daemon.tasks.ports import PortRows
+from muster.daemon.tasks.slurm_variables import slurm_variables
 from muster.executors.accounts import TOGETHER, Submitters, UnknownUserError, account_of
 from muster.executors.environment import (
     GangEnvironment,
@@ -88,8 +89,11 @@ class Orders:
             own["MUSTER_RESUME_FROM"] = program.resume_from
         if program.until:
             own["MUSTER_UNTIL"] = program.until
+        own |= _sweep_environment(job)
         if job.batch and job.largest_batch:
             own["MUSTER_BATCH"] = f"{job.batch}..{job.largest_batch}"
+        if program.slurm_env:
+            own |= slurm_variables(job, environment, place, own)
         user = self._around.submitters.user_of(job.user)
         inherited = base_environment(os.environ, same_user=not user)
         base = {**inherited, **dict(program.origin.environ)}
@@ -116,6 +120,8 @@ class Orders:
             ship=program.ship,
             lease=LEASE if program.at_most_once else 0.0,
             ports=(environment.master_port,) if master else (),
+            terminal=program.interactive,
+            container=program.container,
         )
 
     def _environment(self, state: JobState, gang: GangState, task: TaskOrdered) -> GangEnvironment:
@@ -169,6 +175,16 @@ def _task_place(task: TaskOrdered, node: NodePlace) -> TaskPlace:
     slot = task.slot
     devices = tuple(each_bit(slot.bits))
     return TaskPlace(slot.role, slot.index, task.task.name, slot.node, node.host, devices)
+
+
+def _sweep_environment(job: Job) -> dict[str, str]:
+    """What a member of a sweep is told of itself; empty: it is none."""
+    place = job.sweep
+    if place is None:
+        return {}
+    params = {f"MUSTER_SWEEP_{name.upper()}": text for name, text in place.params}
+    own = {"": place.name, "_NUMBER": str(place.sweep), "_INDEX": place.index, "_SIZE": str(place.size)}
+    return {**params, **{f"MUSTER_SWEEP{name}": text for name, text in own.items()}}
 
 
 def _stated_need(job: Job, role: Role) -> Need:

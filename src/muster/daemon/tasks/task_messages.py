@@ -1,10 +1,13 @@
 """Passes the messages of tasks on to gangs, beliefs and metrics."""
 
+from collections.abc import Callable
+
 import structlog
 
 from muster.daemon.gang.events import Heard
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
+from muster.daemon.sweeps.keeper import SweepKeeper
 from muster.daemon.tasks.orders import Surroundings
 from muster.model.event import Checkpointed
 from muster.model.view import Phase
@@ -13,8 +16,10 @@ from muster.wire.messages import (
     MembersSilent,
     Message,
     Opening,
+    Report,
     Saved,
     StepDone,
+    TrainingEnded,
     Transferred,
 )
 
@@ -29,6 +34,7 @@ class TaskMessages:
 
     def __init__(self, daemon: Daemon, around: Surroundings) -> None:
         self._daemon, self._around = daemon, around
+        self.sweeps = SweepKeeper(daemon)
         self._saved: dict[int, float] = {}
         self._changed: dict[int, int] = {}
         """The last formation of each job that was counted."""
@@ -48,10 +54,19 @@ class TaskMessages:
         if state is None:
             return
         daemon.metrics.heard()
+        if isinstance(message, Report):
+            self.sweeps.hear_report(job, message)
+            return
+        if isinstance(message, StepDone):
+            self.sweeps.hear_step(job, message)
+        elif isinstance(message, TrainingEnded) and message.how == "finished":
+            self.sweeps.hear_end(job)
         try:
             daemon.beliefs.hear(state.job, message, daemon.clock.now())
         except Exception:  # what one job says must not keep its gang from hearing it
             log.exception("beliefs failed to take in a message", job=job, kind=type(message).__name__)
+        if isinstance(message, StepDone):
+            daemon.curves.hear_step(job, message.step, message.loss, daemon.clock.now())
         if daemon.beliefs.has_news:
             daemon.decide_soon()
         if isinstance(message, MembersSilent):
@@ -62,6 +77,11 @@ class TaskMessages:
             self._note_saved(job)
         if self._concerns_gang(job, message):
             daemon.post(Entry(events=[(job, Heard(message))]))
+
+    def take_report(self, job: int, report: Report, answer: Callable[[], None]) -> None:
+        """Handle metrics of a job's task, which goes on once they are answered."""
+        self._daemon.metrics.heard()
+        self.sweeps.hear_report(job, report, answer)
 
     def _concerns_gang(self, job: int, message: Message) -> bool:
         """Whether the gang must react: most messages are steps, and most steps change nothing."""
@@ -77,7 +97,8 @@ class TaskMessages:
 
     def _note_saved(self, job: int) -> None:
         now, state = self._daemon.clock.now(), self._daemon.view.jobs.get(job)
-        soon = now < self._saved.get(job, 0.0) + SAVES
+        stops = state is not None and state.phase is Phase.PREEMPTING  # the accounts want the last one
+        soon = not stops and now < self._saved.get(job, 0.0) + SAVES
         if state is None or soon or state.phase in (Phase.WAITING, Phase.STARTING):
             return
         self._saved[job] = now
@@ -85,6 +106,8 @@ class TaskMessages:
 
     def forget(self, job: int) -> None:
         """Drop what is kept of a job that has ended."""
+        self.sweeps.forget(job)
+        self._daemon.curves.forget(job)
         self._saved.pop(job, None)
         self._changed.pop(job, None)
 

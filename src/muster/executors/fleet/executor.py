@@ -20,12 +20,14 @@ from muster.executors.fleet.listener import Listener
 from muster.executors.fleet.log_store import LogStore
 from muster.executors.fleet.packs import PackSource
 from muster.executors.fleet.session import AgentSession
+from muster.executors.fleet.visits import FleetVisits
 from muster.executors.packs import PACKS, PackFolder
 from muster.executors.private_folder import make_private
 from muster.model.cluster import Node
 from muster.model.task import LogPiece, TaskId, TaskOrder
 from muster.ports import ProviderNews, Report
 from muster.wire.records import NodeHealth
+from muster.wire.visits import Visit
 
 log = structlog.get_logger()
 
@@ -85,6 +87,7 @@ class FleetExecutor:
             share=_share(folder),
             release=release,
         )
+        self._visits = FleetVisits(self._fleet, epoch)
         self._sock, self._identities = sock, identities
         identities.revoked.append(lambda node: self._post(self._fleet.revoke, node))
         self._loop = asyncio.new_event_loop()
@@ -119,6 +122,11 @@ class FleetExecutor:
 
     def read_log(self, log: str, offset: int, size: int) -> LogPiece:
         return self._logs.read(log, offset, size)
+
+    def visit(self, task: TaskId, node: str, visit: Visit) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        self._post(self._visits.open, task, node, visit, theirs)
+        return ours
 
     def prune(self, older_than: float) -> int:
         return self._ask(self._fleet.prune, older_than)
@@ -209,7 +217,8 @@ class FleetExecutor:
         note: Callable[[str], None],
     ) -> None:
         fleet, who = self._fleet, self._identities
-        await AgentSession(reader, writer, fleet, who, proved, note, self._packs).run()
+        packs, visits = self._packs, self._visits
+        await AgentSession(reader, writer, fleet, who, proved, note, packs, visits).run()
 
     async def _watch(self) -> None:
         while True:

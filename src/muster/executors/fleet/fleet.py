@@ -123,6 +123,8 @@ class Fleet:
         """What each agent last said of its node's health, and when (monotonic)."""
         self.blind: set[str] = set()
         """Nodes whose agents last said that they do not see the daemon's files."""
+        self.open_to_visits: set[str] = set()
+        """Nodes whose agents last said that they take visits."""
         self._tracks: dict[TaskId, _Track] = {}
         self._over: set[TaskId] = set()
         """Ended tasks: ordered again, they do not run again."""
@@ -230,6 +232,7 @@ class Fleet:
         self.lines[line.node] = line
         if earlier is not None:
             earlier.end()
+        (self.open_to_visits.add if hello.visits else self.open_to_visits.discard)(line.node)
         line.send(self._welcome(line.node, hello.run))
         self._react(known.called(call, self._clock(), now))
         self._repeat(line, call.living)

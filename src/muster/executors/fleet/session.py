@@ -11,6 +11,7 @@ import structlog
 from muster.executors.fleet.fleet import Fleet
 from muster.executors.fleet.identities import Identities, JoinError
 from muster.executors.fleet.packs import PackSource
+from muster.executors.fleet.visits import FleetVisits
 from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
 from muster.wire.agent_messages import (
     AGENT_VERSION,
@@ -22,6 +23,7 @@ from muster.wire.agent_messages import (
     NeedPack,
     RenewCertificate,
     ToAgent,
+    VisitHello,
 )
 from muster.wire.codec import BadMessageError
 
@@ -45,9 +47,10 @@ class AgentSession:
         accepted: Callable[[], None],
         note: Callable[[str], None],
         packs: PackSource,
+        visits: FleetVisits,
     ) -> None:
         self.node = ""
-        self._packs = packs
+        self._packs, self._visits = packs, visits
         self._reader, self._writer = reader, writer
         self._fleet, self._identities = fleet, identities
         self._accepted, self._note = accepted, note
@@ -138,6 +141,10 @@ class AgentSession:
             node = self._identities.admitted(certificate)
         except JoinError as problem:
             self._refuse(str(problem))
+            return
+        if isinstance(first, VisitHello):
+            self._accepted()
+            await self._visits.serve(node, first.key, self._reader, self._writer)
             return
         if not isinstance(first, AgentHello):
             raise BadMessageError("the first message is not a hello")

@@ -1,6 +1,7 @@
 """The executor of one machine: a shim for each task, and files that record its fate."""
 
 import contextlib
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,19 +9,22 @@ from functools import partial
 from pathlib import Path
 
 from muster.executors.accounts import UnknownUserError, account_of
+from muster.executors.containers import ContainerError
 from muster.executors.local.cgroups import NO_GROUPS, GroupError, TaskGroups
-from muster.executors.local.identity import ProcessIdentity
+from muster.executors.local.identity import ProcessIdentity, identify
 from muster.executors.local.listening import first_taken
 from muster.executors.local.logs import LogFolder
 from muster.executors.local.prune import prune
 from muster.executors.local.shim import NOT_RUNNABLE, ORDER, remove_groups
 from muster.executors.local.shims import Shims
 from muster.executors.local.task_folder import Begun, End, Moment, TaskFolder, now
+from muster.executors.local.visitors import start_visitor
 from muster.executors.local.watch import ProcessWatcher
 from muster.executors.packs import PACKS, BadPackError, PackFolder
 from muster.executors.private_folder import make_private
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
+from muster.wire.visits import Visit
 
 LOG_LIMIT = 64 * 2**20
 """Bytes of one task's log: a line per second for a day takes a tenth."""
@@ -121,6 +125,17 @@ class LocalExecutor:
     def read_log(self, log: str, offset: int, size: int) -> LogPiece:
         return self._logs.read(log, offset, size)
 
+    def visit(self, task: TaskId, node: str, visit: Visit) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        self._watch.post(partial(self._receive, self._folder_of(task), visit, theirs))
+        return ours
+
+    def _receive(self, folder: TaskFolder, visit: Visit, connection: socket.socket) -> None:
+        """Start a visitor's process; it tells why it cannot do what is asked."""
+        with connection:
+            pid = start_visitor(folder.path, visit, connection)
+            self._watch.on_end(identify(pid), lambda: None)
+
     def prune(self, older_than: float) -> int:
         return prune(self._folder, older_than)
 
@@ -171,7 +186,7 @@ class LocalExecutor:
         except (BadPackError, GroupError, OSError) as problem:
             self._give_up(task, f"could not be started: {problem}")
             return
-        except UnknownUserError as problem:
+        except (ContainerError, UnknownUserError) as problem:
             self._settle(task)
             refused = TaskExited(order.id, self._clock(), NOT_RUNNABLE, error=str(problem), begun=False)
             self._report(refused)

@@ -155,7 +155,8 @@ def run_task(order: dict[str, Any]) -> None:
     groups = order.get("groups", [])
     try:
         overwrite(end_draft(), b"")
-        pid = begin(order)
+        terminal = terminal_of(order)
+        pid = begin(order, terminal)
     except CannotRunError as problem:
         remove_groups(groups)
         end({"code": problem.code, "error": str(problem), "begun": False})
@@ -167,6 +168,9 @@ def run_task(order: dict[str, Any]) -> None:
     hang_up()
     lapsed = hold_lease(pid, order.get("lease", 0.0), order.get("heard", ""))
     how = wait(pid)
+    if terminal is not None:
+        how = {"code": 0} if terminal.idled else how
+        terminal.finish(how)
     killed = remove_groups(groups)
     end(how | {"oom": killed and how.get("code") != 0, "error": "".join(lapsed)})
 
@@ -213,7 +217,21 @@ def adopt_orphans() -> None:
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def begin(order: dict[str, Any]) -> int:
+def terminal_of(order: dict[str, Any]) -> Any:
+    """Open the terminal of an interactive task; None for others, which do not load its module."""
+    if order.get("terminal") is None:
+        return None
+    return beside("terminal.py")["Terminal"](order.get("account"), order["terminal"])
+
+
+def beside(name: str) -> dict[str, Any]:
+    """Load a module of this folder that few tasks need."""
+    import runpy
+
+    return runpy.run_path(os.path.join(os.path.dirname(__file__), name))
+
+
+def begin(order: dict[str, Any], terminal: Any) -> int:
     """Start the task's process. Its program begins only once the process is on record."""
     output = open_log(order["output"], order.get("account"))
     pack = open_pack(order.get("pack", ""))
@@ -222,7 +240,9 @@ def begin(order: dict[str, Any]) -> int:
     pid = os.fork()
     if not pid:
         os.close(go)  # else it would wait for ever if the shim dies
-        become(order, output, pack, held, tell)
+        become(order, output, pack, held, tell, terminal)
+    if terminal is not None:
+        terminal.hold(pid, os.dup(output))
     for descriptor in (output, pack, held, tell):
         if descriptor >= 0:
             os.close(descriptor)
@@ -266,7 +286,9 @@ def open_pack(path: str) -> int:
         raise CannotRunError(NOT_RUNNABLE, words) from None
 
 
-def become(order: dict[str, Any], output: int, pack: int, held: int, tell: int) -> NoReturn:
+def become(
+    order: dict[str, Any], output: int, pack: int, held: int, tell: int, terminal: Any
+) -> NoReturn:
     """In the task's process: set it up and become its program."""
     try:
         os.setsid()
@@ -274,6 +296,7 @@ def become(order: dict[str, Any], output: int, pack: int, held: int, tell: int) 
             signal.signal(number, signal.SIG_DFL)
         os.write(tell, b"!")
         if os.read(held, 1):
+            apart = beside("apart.py") if order.get("apart") else None
             enter(order.get("groups", []))
             limit_harm()
             if order.get("account") is not None:
@@ -286,8 +309,12 @@ def become(order: dict[str, Any], output: int, pack: int, held: int, tell: int) 
             if pack >= 0:
                 unpack(pack, order["unpack"])
             settle(order["folder"], output, own=order.get("own_folder", True))
+            if terminal is not None:
+                terminal.take()
             os.umask(umask if order.get("umask") is None else order["umask"])
-            execute(order["argv"], order["environ"])
+            if apart is not None:
+                apart["stand_before"]()
+            execute([*order.get("wrap", []), *order["argv"]], order["environ"])
     except (CannotRunError, OSError) as problem:
         words = f"{getattr(problem, 'code', NOT_RUNNABLE)} {problem}"
         os.write(tell, words.encode("utf-8", "backslashreplace")[:4096])  # more would not be atomic
@@ -339,11 +366,8 @@ def make_private(folder: str) -> None:
 
 def unpack(pack: int, into: str) -> None:
     """Make the shipped folder, as the task's user and with a module that other tasks do not load."""
-    import runpy  # few tasks need it
-
-    module = runpy.run_path(os.path.join(os.path.dirname(__file__), "unpack.py"))
     try:
-        module["unpack"](pack, into)
+        beside("unpack.py")["unpack"](pack, into)
     except Exception as problem:  # of the disk, of a damaged or forged pack
         words = f"its shipped folder could not be unpacked: {problem}"
         raise CannotRunError(NOT_RUNNABLE, words) from None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.executors.accounts import Account
+from muster.executors.containers import BWRAP, container_command
 from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.shim import (
     BEGUN,
@@ -126,6 +127,7 @@ class TaskFolder:
         """Write the order, unless there is one. `pack`: the shipped folder to unpack; `heard`: the file
         that tells when the daemon was last heard."""
         make_private(self.path)
+        root = (account.uid if account else os.geteuid()) == 0
         content = {
             "argv": list(order.argv),
             "environ": {**(account.environ if account else {}), **order.environ},
@@ -141,6 +143,9 @@ class TaskFolder:
             "umask": UMASK if account else umask,
             "lease": order.lease if heard else 0.0,
             "heard": str(heard or ""),
+            "terminal": order.terminal,
+            "wrap": (wrap := container_command(order, root=root)),
+            "apart": wrap[:1] == [BWRAP],
         }
         if pack is not None:
             content |= {"pack": str(pack), "unpack": str(Path(order.private) / WORK)}

@@ -41,6 +41,9 @@ from muster.model.cluster import NodeState
 from muster.model.pool import EVERY_TYPE, ROOT
 from muster.model.topology import MAX_DEVICES
 
+MAX_PLANNERS = 64
+"""More than a daemon's machine has cores for."""
+
 MAX_QUOTA = 10_000_000
 """More devices than any cluster has."""
 
@@ -65,6 +68,7 @@ StateField = Annotated[
     WithJsonSchema({"enum": [state.value for state in NodeState]}),
 ]
 
+PlannerCount = Annotated[int, whole(1, MAX_PLANNERS), whole_schema(1, MAX_PLANNERS)]
 DevicesPerUser = Annotated[int, whole(1, MAX_QUOTA), whole_schema(1, MAX_QUOTA)]
 MaxPriority = Annotated[
     int, whole(-MAX_PRIORITY, MAX_PRIORITY), whole_schema(-MAX_PRIORITY, MAX_PRIORITY)
@@ -186,6 +190,13 @@ class NetworkEntry(FileEntry):
     )
 
 
+PolicyText = Annotated[
+    str,
+    scalar(str),
+    text_schema(r"^[A-Za-z0-9._-]+(:[A-Za-z0-9._=,-]+)?$", "fifo", "muster:makespan=0.6"),
+]
+
+
 class PoolEntry(FileEntry):
     """A pool. A bare number is for the cluster's only device type, a bare part for every type."""
 
@@ -213,6 +224,20 @@ class PoolEntry(FileEntry):
     )
     devices_per_user: DevicesPerUser | None = optional(
         "Most devices of one user's jobs, here and in the pools below. Default: no limit."
+    )
+    policy: PolicyText | None = optional(
+        "Policy that decides about its jobs and those of the pools below. Default: that of the pool "
+        "above, at the top the cluster's.",
+        examples=["fifo"],
+    )
+    budget: Number | None = optional(
+        "Device-hours that its jobs and those of the pools below may use in a calendar month (UTC). "
+        "Default: no limit."
+    )
+    aim: Name | None = optional(
+        "What that policy aims at: balanced, mean, fair, makespan or per_device. Default: that of the "
+        "pool above, unless it has a policy of its own.",
+        examples=["makespan"],
     )
 
 
@@ -310,3 +335,8 @@ class ClusterEntry(FileEntry):
     )
     network: NetworkEntry = Field(default_factory=NetworkEntry, description="Links above the node.")
     pools: dict[str, PoolEntry] | None = optional("Pools by name. Default: one pool, `default`.")
+    planners: PlannerCount = preset(
+        "1",
+        "Planners that decide beside each other, each for its own pools; more than one run in "
+        "processes of their own. Default: 1.",
+    )

@@ -27,6 +27,8 @@ class ClusterFile:
     cluster: Cluster
     pools: PoolTree
     classifier: Classifier = field(default_factory=Classifier)
+    planners: int = 1
+    """Planners that decide beside each other, each for its own pools."""
 
 
 def load_cluster(path: Path) -> ClusterFile:
@@ -35,7 +37,8 @@ def load_cluster(path: Path) -> ClusterFile:
     entry = validated(ClusterEntry, source)
     try:
         cluster = _cluster(entry, path, source)
-        return ClusterFile(cluster, pools_of(entry.pools, cluster), _classifier(entry, cluster))
+        pools, classifier = pools_of(entry.pools, cluster), _classifier(entry, cluster)
+        return ClusterFile(cluster, pools, classifier, entry.planners)
     except FieldError as error:
         raise source.error(error.loc, error.problem) from None
 

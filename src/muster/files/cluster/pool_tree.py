@@ -17,6 +17,7 @@ from muster.model.pool import (
     single_pool,
     whole_pool,
 )
+from muster.policy.registry import POLICIES, PolicyError, every_aim
 
 MAX_POOLS = 1_000
 """More is a mistake: entitlements are computed pool by pool each cycle."""
@@ -94,8 +95,28 @@ def _pool(name: str, entry: PoolEntry, cluster: Cluster) -> Pool:
     loc: Loc = ("pools", name)
     if entry.allow == []:
         raise FieldError((*loc, "allow"), "names nobody; leave it out to allow everybody")
-    rules = (tuple(entry.allow or ()), entry.max_priority, entry.devices_per_user)
+    if entry.policy is not None:
+        _check_policy((*loc, "policy"), entry.policy)
+    if entry.aim is not None and entry.aim not in every_aim():
+        raise FieldError((*loc, "aim"), one_of(entry.aim, "policy's aim", every_aim()))
+    rules = (
+        tuple(entry.allow or ()),
+        entry.max_priority,
+        entry.devices_per_user,
+        entry.policy,
+        entry.budget,
+        entry.aim,
+    )
     return Pool(name, entry.parent, _quotas(entry, cluster, loc), *rules)
+
+
+def _check_policy(loc: Loc, text: str) -> None:
+    if text.partition(":")[0] not in POLICIES:
+        raise FieldError(loc, one_of(text, "policy", POLICIES))
+    try:
+        POLICIES.find(text)
+    except PolicyError as error:
+        raise FieldError(loc, str(error)) from None
 
 
 def _quotas(entry: PoolEntry, cluster: Cluster, loc: Loc) -> dict[str, Quota]:

@@ -16,6 +16,8 @@ from muster.ending import parse_ending
 from muster.files.errors import one_of
 from muster.files.job.command import parse_command
 from muster.files.job.environ import parse_text, parse_variables
+from muster.files.job.relation_fields import After, Labels
+from muster.files.job.sweep_entries import SweepEntry
 from muster.files.source.fields import (
     Cores,
     CountsField,
@@ -45,6 +47,8 @@ from muster.files.source.quantity import (
     parse_counts,
     parse_duration,
 )
+from muster.model.happening import Happening
+from muster.model.job import AUTO, CONTAINER_ENGINES
 from muster.model.topology import Level
 
 MAX_BATCH = 1_000_000_000
@@ -59,6 +63,7 @@ MAX_STEPS = 10**12
 ELASTIC = ("live", "restart")
 SYNCS = ("auto", "ring", "sharded", "dedicated")
 OWNERS = ("reduce", "update")
+ENGINES = (AUTO, *CONTAINER_ENGINES)
 
 SIGNALS = ("SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT", "SIGQUIT", "SIGALRM", "SIGCONT", "SIGWINCH")
 """Signals for "checkpoint now"; SIGTERM is the stop that follows."""
@@ -108,6 +113,11 @@ def _until(text: str) -> str:
     return str(parse_ending(text))
 
 
+HappeningField = Annotated[
+    str,
+    word("happening", list(Happening)),
+    WithJsonSchema({"enum": [each.value for each in Happening]}),
+]
 Until = Annotated[str, scalar(_until), WithJsonSchema({"type": "string", "minLength": 1})]
 
 
@@ -133,6 +143,7 @@ Warn = Annotated[
     WithJsonSchema({"type": "string", "examples": ["SIGUSR1@60s"]}),
 ]
 Sync = Annotated[str, word("way to synchronise", SYNCS), WithJsonSchema({"enum": list(SYNCS)})]
+Engine = Annotated[str, word("container engine", ENGINES), WithJsonSchema({"enum": list(ENGINES)})]
 Owners = Annotated[str, word("part of an owner", OWNERS), WithJsonSchema({"enum": list(OWNERS)})]
 Variables = Annotated[
     dict[str, str | None],
@@ -222,6 +233,25 @@ LocalityField = Annotated[
 ]
 
 
+class ContainerEntry(FileEntry):
+    """A container, without a daemon of its own. A bare word is the image."""
+
+    image: Text = Field(
+        description="A folder with a root file system, a .sif or .sqsh file, or a name as the engine "
+        "takes it; a path is absolute, or begins with . and is relative to the job file.",
+        examples=["docker://pytorch/pytorch", "/images/torch.sif", "./root"],
+    )
+    engine: Engine = Field(
+        default="auto", description="What runs it; auto: what the node has and can run the image."
+    )
+
+
+ContainerField = Annotated[
+    ContainerEntry,
+    BeforeValidator(short_for("image"), json_schema_input_type=Text | ContainerEntry),
+]
+
+
 class JobEntry(FileEntry):
     """A training job. Everything but the command is optional."""
 
@@ -264,8 +294,9 @@ class JobEntry(FileEntry):
     any_of: list[Name] | None = optional(
         "Allowed device types, the best first. Default: any.", examples=[["V100", "P100"]]
     )
-    same_generation: Flag = Field(
-        default=True, description="Whether all its devices must be of one generation."
+    same_generation: Flag | None = optional(
+        "Whether all its devices must be of one generation. Default: it starts so, and a training "
+        "that is resized live may be lent idle devices of other types.",
     )
     gang: Gang | None = optional("Workers that must start together. Default: the least count.")
     cores: Cores = Field(default=0, description="CPU cores of one worker.")
@@ -325,6 +356,13 @@ class JobEntry(FileEntry):
         "are the most.",
         examples=["converged 0.5%", "loss < 0.1", "converged 0.5% for 5 epochs or loss < 0.1"],
     )
+    notify: Text | None = optional(
+        "Webhook that is told what becomes of the job, as JSON, signed (see `muster notify`).",
+        examples=["https://hooks.example.org/team"],
+    )
+    notify_on: list[HappeningField] | None = optional(
+        "What it is told of. Default: succeeded and failed.", examples=[["failed", "waiting"]]
+    )
     resume_from: Text | None = optional(
         "Checkpoints to start from while it has none of its own: a job of the same user (number or "
         "name), `last` for the latest of its own name, or a path (with a /).",
@@ -361,4 +399,34 @@ class JobEntry(FileEntry):
         default_factory=OriginEntry,
         description="Where it was submitted. `muster run` and the Python client fill it in.",
         examples=[{"env": {"PATH": "/home/ada/venv/bin:/usr/bin", "VIRTUAL_ENV": "/home/ada/venv"}}],
+    )
+    slurm_env: Flag = Field(
+        default=False,
+        description="Whether its tasks also get Slurm's variables (SLURM_JOB_ID, SLURM_PROCID, "
+        "SLURM_NTASKS, SLURM_JOB_NODELIST and others).",
+    )
+    after: After = Field(
+        default=(),
+        description="Jobs that must have ended before it starts, and how: ok (the default), any or "
+        "failed. By name or number; with names, the newest at its submission.",
+        examples=["prep", ["prep", "12:any"], {"prep": "ok", "other": "any"}],
+    )
+    labels: Labels = Field(
+        default=(),
+        description="Keys and values to find it by.",
+        examples=[{"team": "vision", "run": "a"}],
+    )
+    interactive: Time | None = optional(
+        "Run the command on a terminal, to which its owner attaches, and end it after this time "
+        "without typing, output or computing; 0s: never. Such a job is not preempted (`preemptible`), "
+        "and is stopped by SIGHUP, as a terminal does.",
+        examples=["30m"],
+    )
+    container: ContainerField | None = optional(
+        "Run its tasks in a container: an image, or a mapping with its engine. Default: on the node "
+        "itself.",
+        examples=["docker://pytorch/pytorch", {"image": "./root", "engine": "bwrap"}],
+    )
+    sweep: SweepEntry | None = optional(
+        "Submit many jobs of this command at once, with other values of its parameters."
     )

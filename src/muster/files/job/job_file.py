@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from muster.files.errors import FieldError
+from muster.files.errors import FieldError, dotted
 from muster.files.job.as_written import as_written
 from muster.files.job.environ import TO_BE_GIVEN
 from muster.files.job.job_entries import LEVELS, JobEntry
@@ -19,6 +19,7 @@ from muster.files.job.job_parts import (
     kept_files,
     largest_of,
     model_of,
+    notify_on_of,
     profile_source,
     program_of,
     refuse_without_servers,
@@ -37,7 +38,8 @@ LIVE_SECONDS = 1.0
 """Default pause of a live resize: the runtime needs some 50 ms for the switch, and a new worker's first
 steps are slow."""
 
-_NULLABLE = "env"
+NULLABLE = "env"
+"""The mapping whose values may be given at submission."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +50,28 @@ class JobFile:
     """Without the variables that must be given at submission."""
     record: dict[str, Any]
     """As a request brings it, with no path in it that needs the file."""
+    lines: dict[str, int] = field(default_factory=dict)
+    """Where its fields are in the file."""
 
 
-def read_job(path: Path) -> JobFile:
-    """Read and check a job file; FaultsError has one line for each fault."""
-    source = read_source(path, _NULLABLE)
-    base = path.parent.absolute()
+def read_job(path: Path, base: Path | None = None) -> JobFile:
+    """Read and check a job file; FaultsError has one line for each fault.
+
+    `base`: the folder that paths in it count from; None: its own.
+    """
+    return job_in(read_source(path, NULLABLE), path.stem, (base or path.parent).absolute())
+
+
+def job_in(source: Source, name: str, base: Path) -> JobFile:
+    """Return the job that a file, or a part of one, describes."""
     try:
         entry = _entry(source.data, source)
         profile = profile_source(entry.model, base)
-        job = _job(entry, path.stem, base, "the file's name", profile)
+        job = _job(entry, name, base, "the file's name", profile)
     except FaultsError as error:
         lines = [str(source.error(fault.loc, fault.problem)) for fault in error.faults]
         raise FaultsError(error.faults, lines) from None
-    record: dict[str, Any] = {"name": path.stem, **_mapping(source)}
+    record: dict[str, Any] = {"name": name, **_mapping(source)}
     if entry.folder is not None:
         record["folder"] = job.program.folder
     if entry.checkpoint is not None:
@@ -70,9 +80,11 @@ def read_job(path: Path) -> JobFile:
         record["ship"] = str(base / entry.ship)
     if entry.resume_from is not None:
         record["resume_from"] = job.program.resume_from
+    if job.program.container is not None:
+        record["container"] = asdict(job.program.container)
     if profile is not None:
         record["model"] = {"name": Path(profile.path).stem, **_mapping(profile)}
-    return JobFile(job, record)
+    return JobFile(job, record, {dotted(loc): line for loc, line in source.lines.items()})
 
 
 def load_job(path: Path) -> Job:
@@ -89,7 +101,7 @@ def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
 
     `name`: its name where the mapping has none; else it is named after its command.
     """
-    data, faults = as_written(record, _NULLABLE)
+    data, faults = as_written(record, NULLABLE)
     bad = {fault.loc[0] for fault in faults}
     try:
         entry = _entry({key: value for key, value in data.items() if key not in bad})
@@ -98,11 +110,16 @@ def job_of(record: Mapping[str, Any], name: str | None = None) -> Job:
         faults += [fault for fault in error.faults if fault.loc[:1] not in {(key,) for key in bad}]
     if not faults:
         faults = [
-            Fault((_NULLABLE, key), TO_BE_GIVEN) for key, text in entry.env.items() if text is None
+            Fault((NULLABLE, key), TO_BE_GIVEN) for key, text in entry.env.items() if text is None
         ]
     if faults:
         raise FaultsError(faults)
     return job
+
+
+def entry_of(record: Mapping[str, Any]) -> JobEntry:
+    """Return the entry of a JSON mapping that `job_of` accepts."""
+    return _entry(as_written(record, NULLABLE)[0])
 
 
 def job_schema() -> dict[str, Any]:
@@ -137,6 +154,7 @@ def _job(
     kept = part(lambda: kept_files(entry, base))
     resume = part(lambda: resume_of(entry.resume_from, base))
     named = part(lambda: entry.name or default_name(name, called))
+    part(lambda: notify_on_of(entry))
     part(lambda: refuse_without_servers(entry))
     if faults or roles is None or types is None or folder is None or named is None:
         raise FaultsError(faults)
@@ -150,10 +168,10 @@ def _job(
         user=entry.user,
         pool=entry.pool,
         priority=entry.priority,
-        preemptible=entry.preemptible,
+        preemptible=_preemptible(entry),
         roles=roles,
         device_types=types,
-        same_generation=entry.same_generation,
+        same_generation=entry.same_generation is not False,
         locality=Locality(LEVELS[entry.locality.widest], entry.locality.max_slowdown),
         profile=StepProfile(entry.step.compute, float(entry.step.gradients)) if entry.step else None,
         duration=entry.duration,
@@ -166,13 +184,22 @@ def _job(
         program=program_of(entry, folder, resume, kept),
         resumes=_resumes(entry),
         largest_batch=largest_of(entry),
+        after=entry.after,
+        labels=entry.labels,
+        spans=not entry.same_generation,
     )
+
+
+def _preemptible(entry: JobEntry) -> bool:
+    """As stated; else nobody's terminal is taken away while they type."""
+    stated = "preemptible" in entry.model_fields_set
+    return entry.preemptible if stated or entry.interactive is None else False
 
 
 def _resumes(entry: JobEntry) -> bool:
     """Whether it continues from a checkpoint: as stated, or if it can be asked for one."""
-    if entry.resumes is not None:
-        return entry.resumes
+    if entry.resumes is not None or entry.interactive is not None:
+        return bool(entry.resumes)
     return entry.checkpoint_signal is not None or entry.elastic == "restart"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from muster.files.errors import FieldError, Loc, repeated, shown
-from muster.files.job.job_entries import JobEntry, OriginEntry, RoleEntry
+from muster.files.job.job_entries import ContainerEntry, JobEntry, OriginEntry, RoleEntry
 from muster.files.profile.profile_entries import ProfileEntry
 from muster.files.profile.profile_file import (
     UnknownProfileError,
@@ -22,10 +22,13 @@ from muster.files.source.faults import first_of
 from muster.files.source.quantity import Counts, Devices
 from muster.files.source.validation import faults_of
 from muster.files.source.yaml_source import Source, source_of
-from muster.model.job import Need, Origin, Program, Role, RoleSpec
+from muster.model.happening import USUAL
+from muster.model.job import Container, Need, Origin, Program, Role, RoleSpec
 from muster.model.profile import ModelProfile
 from muster.model.topology import MAX_DEVICES
 
+HANG_UP, HANG_UP_GRACE = "SIGHUP", 5.0
+"""What a terminal sends when it is closed: shells end by it, and ignore SIGTERM. And s before that."""
 _ONE = Devices(None, Counts(1, 1))
 _NONE = Devices(None, Counts(0, 0))
 _LEAST_MEMORY = 1_000_000
@@ -41,6 +44,7 @@ class KeptFiles:
 
     ship: str
     checkpoint: str
+    container: Container | None = None
 
 
 def program_of(entry: JobEntry, folder: str, resume_from: str, kept: KeptFiles) -> Program:
@@ -50,8 +54,8 @@ def program_of(entry: JobEntry, folder: str, resume_from: str, kept: KeptFiles) 
         environ=tuple((name, text) for name, text in entry.env.items() if text is not None),
         shell=entry.shell,
         grace=entry.grace,
-        checkpoint_signal=entry.checkpoint_signal,
-        checkpoint_grace=entry.checkpoint_grace,
+        checkpoint_signal=entry.checkpoint_signal or (None if entry.interactive is None else HANG_UP),
+        checkpoint_grace=_checkpoint_grace(entry),
         failures=entry.failures,
         losses=entry.losses,
         sync=entry.sync,
@@ -66,7 +70,29 @@ def program_of(entry: JobEntry, folder: str, resume_from: str, kept: KeptFiles) 
         at_most_once=entry.at_most_once,
         finish_grace=entry.finish_grace,
         until=entry.until or "",
+        interactive=entry.interactive,
+        container=kept.container,
+        notify=entry.notify or "",
+        notify_on=notify_on_of(entry),
+        slurm_env=entry.slurm_env,
     )
+
+
+def _checkpoint_grace(entry: JobEntry) -> float:
+    """As stated; a terminal's programs end at once when it hangs up, or do not care."""
+    stated = "checkpoint_grace" in entry.model_fields_set
+    return entry.checkpoint_grace if stated or entry.interactive is None else HANG_UP_GRACE
+
+
+def notify_on_of(entry: JobEntry) -> tuple[str, ...]:
+    """Return what the job's webhook is told of; the usual if nothing is said."""
+    if entry.notify is None:
+        if entry.notify_on is not None:
+            raise FieldError(("notify_on",), "needs a webhook to tell: give notify, too")
+        return ()
+    if entry.notify_on == []:
+        raise FieldError(("notify_on",), "names nothing; leave it out for succeeded and failed")
+    return tuple(entry.notify_on or USUAL)
 
 
 def kept_files(entry: JobEntry, base: Path | None) -> KeptFiles:
@@ -78,7 +104,20 @@ def kept_files(entry: JobEntry, base: Path | None) -> KeptFiles:
     if base is None and ship and not _DIGEST.fullmatch(ship):
         problem = "must be the digest of a pack; muster run and the Python client pack a folder"
         raise FieldError(("ship",), problem)
-    return KeptFiles(ship if base is None else "", _checkpoint(entry.checkpoint or "", base))
+    checkpoint = _checkpoint(entry.checkpoint or "", base)
+    return KeptFiles(ship if base is None else "", checkpoint, _container(entry.container, base))
+
+
+def _container(entry: ContainerEntry | None, base: Path | None) -> Container | None:
+    if entry is None:
+        return None
+    image = entry.image
+    if image.startswith("."):
+        if base is None:
+            problem = f"must be absolute or the name of an image, not {shown(image)}"
+            raise FieldError(("container", "image"), problem)
+        image = str((base / image).resolve())
+    return Container(image, entry.engine)
 
 
 def _checkpoint(text: str, base: Path | None) -> str:

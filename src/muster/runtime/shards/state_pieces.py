@@ -154,9 +154,11 @@ def receive_pieces(sock: socket.socket) -> list[Piece]:
 
 
 def _whole(pieces: Sequence[Piece], name: str) -> Tensor:
+    """Join what pieces have of a name; received ones lie in host memory, one's own on the device."""
+    first = pieces[0].state[name]
     if name == SHARED or len(pieces) == 1:
-        return pieces[0].state[name]
-    return torch.cat([piece.state[name] for piece in pieces])
+        return first
+    return torch.cat([piece.state[name].to(first.device) for piece in pieces])
 
 
 def _flat(name: str, value: Any) -> Tensor:

@@ -22,6 +22,7 @@ from muster.runtime.data.limits import BatchLimits, limits_of
 from muster.runtime.data.samples import Position
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.members.link import CoordinatorLink
+from muster.runtime.report import send_metrics
 from muster.runtime.settings import TaskSettings, from_environment
 from muster.runtime.shape.capture import Context, capture, order
 from muster.runtime.shape.trace import tensors
@@ -430,6 +431,15 @@ class Session(StepStatus, BatchStatus):
         """Call `backward(forward(), **options)`; if memory is too small, redo the step with less."""
         self._come_to_sum()
         self._gradients.attempt(forward, **options)
+
+    def report(self, *, epoch: int | None = None, **metrics: float) -> None:
+        """Report metrics of your own, such as `ctx.report(accuracy=0.9)`; of the primary only.
+
+        A sweep ranks and stops its members by them. `epoch`: epochs done; by default one more than at
+        the last report.
+        """
+        if self._tracking() is not None:
+            send_metrics(metrics, epoch)
 
     # internals
 

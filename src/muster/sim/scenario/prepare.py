@@ -7,12 +7,13 @@ from math import inf
 from pathlib import Path
 
 from muster.core.cycle.cycle_state import STRATEGIES, Rules
+from muster.core.cycle.sections import check_policies
 from muster.files.cluster.cluster_file import ClusterFile, load_listed
 from muster.files.errors import InputError, did_you_mean, one_of, shown
 from muster.model.cluster import Cluster
 from muster.model.event import NodeEvent
 from muster.model.pool import Pool, PoolError, PoolTree, single_pool
-from muster.policy.registry import POLICIES
+from muster.policy.registry import POLICIES, PolicyError
 from muster.sim.beliefs import Oracle, OutlookSource
 from muster.sim.engine import Setting
 from muster.sim.executor import Pauses
@@ -43,9 +44,12 @@ class Prepared:
 
 def prepare(configuration: Configuration) -> Prepared:
     """Read and check everything; InputError is one line."""
-    policy = POLICIES.get(configuration.policy)
-    if policy is None:
+    if configuration.policy.partition(":")[0] not in POLICIES:
         raise InputError.at("--policy", one_of(configuration.policy, "policy", POLICIES))
+    try:
+        policy = POLICIES.find(configuration.policy)
+    except PolicyError as error:
+        raise InputError.at("--policy", str(error)) from None
     strategies = ("adaptive", *STRATEGIES)
     if configuration.strategy not in strategies:
         raise InputError.at("--strategy", one_of(configuration.strategy, "strategy", strategies))
@@ -54,6 +58,10 @@ def prepare(configuration: Configuration) -> Prepared:
     jobs = jobs_of(configuration, weigh=failures is not None)
     horizon = _horizon(configuration, jobs.survey, loaded.cluster) if failures is not None else inf
     pools, note = _pools(configuration, loaded, jobs.survey)
+    try:
+        check_policies(pools, policy.name)
+    except PolicyError as error:
+        raise InputError.at(configuration.cluster, str(error)) from None
     incidents = _incidents(configuration, loaded.cluster, horizon)
     setting = Setting(
         cluster=at_first(loaded.cluster, incidents),
@@ -72,6 +80,7 @@ def prepare(configuration: Configuration) -> Prepared:
         seed=configuration.seed,
         noise=configuration.noise,
         until=inf if configuration.until is None else configuration.until,
+        planners=loaded.planners,
     )
     return Prepared(configuration, setting, jobs, horizon, note)
 
@@ -100,7 +109,7 @@ def seed_matters(configuration: Configuration, policies: Iterable[str]) -> bool:
     if kind_of(configuration.trace) is TraceKind.GENERATOR or configuration.failures is not None:
         return True
     measured = not configuration.oracle and configuration.noise > 0
-    return measured and any(POLICIES[name].informed for name in policies if name in POLICIES)
+    return measured and any(POLICIES.find(name).informed for name in policies)
 
 
 def _pools(

@@ -6,7 +6,8 @@ from functools import lru_cache, partial
 from math import inf, isfinite
 from typing import TypeVar
 
-from muster.files.errors import did_you_mean, shown
+from muster.files.errors import did_you_mean, one_of, shown
+from muster.files.job.relation_fields import WHENS
 from muster.files.source.quantity import (
     Counts,
     parse_cores,
@@ -18,7 +19,7 @@ from muster.files.source.quantity import (
     parse_size,
     parse_whole,
 )
-from muster.model.job import RESTART_SECONDS, Job, Need
+from muster.model.job import RESTART_SECONDS, Dependency, Job, Need, When
 from muster.sim.trace.roles import ONE_DEVICE, workers
 from muster.sim.truth import Arrival, Truth
 from muster.sim.worlds.fixed import Fixed
@@ -42,6 +43,7 @@ OPTIONAL = (
     "pause",
     "batch",
     "expected",
+    "after",
 )
 COLUMNS = (*REQUIRED, *OPTIONAL)
 
@@ -103,6 +105,7 @@ def arrival_of(cells: Mapping[str, str], line: int, origin: float, number: int) 
         batch=_optional(cells, "batch", _batch, None),
         application=_optional(cells, "application", _word, None),
         number=number,
+        after=_optional(cells, "after", _after, ()),
     )
     exponent = _optional(cells, "exponent", parse_part, DEFAULT_EXPONENT)
     return Arrival(submitted_of(cells) - origin, job, truth_of(counts, duration, exponent))
@@ -200,6 +203,17 @@ def _devices(text: str) -> Counts:
 @lru_cache(maxsize=1024)
 def _types(text: str) -> tuple[str, ...]:
     return tuple(parse_name(part.strip()) for part in text.split("|"))
+
+
+def _after(text: str) -> tuple[Dependency, ...]:
+    """Read `prep`, or `prep|other:any`."""
+    found = []
+    for part in text.split("|"):
+        name, _, when = part.strip().partition(":")
+        if when and when not in WHENS:
+            raise ValueError(one_of(when, "way to end", WHENS))
+        found.append(Dependency(_word(name), When(when or When.OK)))
+    return tuple(found)
 
 
 _speed = lru_cache(maxsize=1024)(PowerSpeed)

@@ -4,6 +4,8 @@ With k workers of a device type on n nodes, where m nodes would suffice:
 
     rate = (k / reference)^p · factor(type) / (1 + spread · (n - m))        [s of work per s]
 
+On devices of several types the factor is their mean: each has a part of the batch that suits it.
+
 A unit of work is one second on `reference` packed workers with devices of factor 1, so `work` is the
 run time there. 0 < p <= 1 makes the rate concave in k: every further worker adds less. Each node more
 than necessary lengthens every step by the part `spread`, like traffic that leaves a node.
@@ -72,4 +74,8 @@ class PowerLaw:
         workers = crew.workers
         fewest = 1 if self.per_node is None else -(-workers // self.per_node)
         extra = max(0, len(crew.shape) - fewest)
-        return self.speed.rate(crew.device_type, workers) / (1 + self.spread * extra)
+        rate = self.speed.rate(crew.device_type, workers)
+        if crew.beside:
+            rates = (n * self.speed.rate(each, workers) for each, n in crew.by_type.items())
+            rate = sum(rates) / workers
+        return rate / (1 + self.spread * extra)

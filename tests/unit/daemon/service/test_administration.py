@@ -299,3 +299,23 @@ def test_status_counts_devices_and_jobs(tmp_path: Path) -> None:
         assert status.cycles > 0
 
     play(tmp_path, scenario)
+
+
+def test_an_aim_goes_with_a_policy_that_has_it(tmp_path: Path) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        service = made.service
+        with pytest.raises(RefusedError, match="pool 'other': fifo has no aim 'makespan'; aims: none"):
+            await service.set_pool(ADMIN, "other", None, {}, rules=PoolRules(aim="makespan"))
+        rules = PoolRules(policy="muster", aim="makespan")
+        record = await service.set_pool(ADMIN, "other", None, {}, rules=rules)
+        assert (record.policy, record.own_aim) == ("muster:aim=makespan", "makespan")
+        with pytest.raises(RefusedError, match="pool 'other': fifo has no aim 'makespan'"):
+            await service.set_pool(ADMIN, "other", None, {}, rules=PoolRules(lifted=("policy",)))
+        assert (await service.set_policy(ADMIN, "muster:makespan=0.6")).name == "muster:makespan=0.6"
+        await service.set_pool(ADMIN, "other", None, {}, rules=PoolRules(lifted=("policy",)))
+        with pytest.raises(RefusedError, match="aims: none; muster pool set POOL --aim none lifts it"):
+            await service.set_policy(ADMIN, "fifo")
+        record = await service.set_pool(ADMIN, "other", None, {}, rules=PoolRules(lifted=("aim",)))
+        assert record.policy == "muster:makespan=0.6"
+
+    play(tmp_path, scenario)

@@ -10,6 +10,7 @@ from muster.daemon.service.event_text import change_of
 from muster.model.event import (
     Cancelled,
     Checkpointed,
+    DependencyMet,
     Ended,
     EndingChanged,
     JobHeld,
@@ -31,6 +32,7 @@ from muster.model.event import (
     Reshaped,
     ResizeBegun,
     Resized,
+    Skipped,
     StartBegun,
     Started,
     Submitted,
@@ -40,6 +42,19 @@ from muster.model.job import Role
 from muster.model.offer import NodeOffer
 from muster.model.plan import ChosenPlan, Sync
 from muster.model.pool import single_pool
+from muster.model.sweep import (
+    Axis,
+    MemberPromoted,
+    MemberSubmitted,
+    RungReached,
+    Sweep,
+    SweepDependencyMet,
+    SweepEnded,
+    SweepResized,
+    SweepSkipped,
+    SweepStopped,
+    SweepSubmitted,
+)
 from muster.model.task import (
     ConvergenceSeen,
     Decided,
@@ -61,6 +76,7 @@ from tests.builders import cluster, job, placement, slot
 PLACED = placement(("n3", 1), ("n4", 1))
 TASK = TaskId(1, 2, Role.WORKER, 5)
 PLAN = ChosenPlan(Sync.RING, 0.02, runner_up=Sync.DEDICATED, runner_up_step=1.5)
+SWEEP = Sweep(1, job("search", user="ann"), (Axis("lr", ("0.1", "1")),))
 OFFER = NodeOffer("n0", 1_000, 10**9, 8, "A100", engine="slurm")
 FACTS: list[tuple[Fact, str]] = [
     (Submitted(job("j", 1, most=4, user="ann", pool="lab"), 0.0), "ann.*lab.*1..4"),
@@ -80,6 +96,8 @@ FACTS: list[tuple[Fact, str]] = [
     (Ended(1, 1, Outcome.FAILED, 0.0, "boom", 1), "failed"),
     (Ended(1, 1, Outcome.FAILED, 0.0, "ValueError: no\ntail", 1), "failed: ValueError: no$"),
     (Cancelled(1, 0.0), "cancelled"),
+    (DependencyMet(1, 3, 0.0), "job 3 ended"),
+    (Skipped(1, 3, 0.0, "job 3 (prep) failed"), r"skipped: job 3 \(prep\) failed"),
     (Requeued(1, 1, 0.0, 32.0), "waits"),
     (JobHeld(1, "ann", 0.0), "held by ann"),
     (JobReleased(1, "ann", 0.0), "released by ann"),
@@ -111,6 +129,16 @@ FACTS: list[tuple[Fact, str]] = [
     (GangStopping(1, "broken", 0.0), "died"),
     (Decided(1, "wait", "waiting.devices", "no room", 0.0), "waiting.devices.*no room"),
     (PolicySet("srtf", 0.0), "srtf"),
+    (SweepSubmitted(SWEEP, 0.0), "sweep of 2 members submitted by ann"),
+    (MemberSubmitted(2, 1, 0.0), "a member of sweep 1"),
+    (RungReached(2, 1, 0, 0.25, 0.0), "reached rung 1 with 0.25"),
+    (RungReached(2, 1, 0, None, 0.0), "reached rung 1 with no number"),
+    (MemberPromoted(2, 1, 0, 0.0), "among the best of rung 1"),
+    (SweepResized(1, 4, "ann", 0.0), "at most 4 members at once, set by ann"),
+    (SweepStopped(1, "ann", 0.0), "sweep stopped by ann"),
+    (SweepDependencyMet(1, 7, 0.0), "what it waited for has ended: 7"),
+    (SweepSkipped(1, 7, 0.0, "job 7 (prep) failed"), r"skipped: job 7 \(prep\) failed"),
+    (SweepEnded(1, 0.0), "all members are over"),
 ]
 
 

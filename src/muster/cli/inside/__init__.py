@@ -1,0 +1,1 @@
+"""Commands that lead into running jobs."""

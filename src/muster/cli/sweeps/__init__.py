@@ -1,0 +1,1 @@
+"""`muster sweep`, and the sweeps of `muster run`."""

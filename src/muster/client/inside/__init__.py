@@ -1,0 +1,1 @@
+"""Ways into a job's tasks: commands, terminals, ports and files."""

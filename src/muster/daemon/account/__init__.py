@@ -1,0 +1,1 @@
+"""What jobs hold and waste, by the hour, and budgets of it."""

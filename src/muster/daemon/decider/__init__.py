@@ -1,0 +1,1 @@
+"""The cycle in a process of its own, for long queues."""

@@ -1,0 +1,1 @@
+"""Tells people and programs what became of jobs: webhooks and commands, off the loop, retried."""

@@ -1,0 +1,1 @@
+"""Planners in processes of their own, for large clusters."""

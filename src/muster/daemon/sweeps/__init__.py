@@ -1,0 +1,1 @@
+"""Live sweeps: their members' metrics, and what follows from them."""

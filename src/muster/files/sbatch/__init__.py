@@ -1,0 +1,1 @@
+"""Slurm's batch scripts as jobs: what their `#SBATCH` lines ask for."""

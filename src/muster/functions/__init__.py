@@ -1,0 +1,1 @@
+"""Python functions as jobs: their calls travel as files, and so do their results."""

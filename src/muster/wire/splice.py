@@ -1,0 +1,49 @@
+"""Joins two connections: what comes from one goes to the other, until either ends."""
+
+import asyncio
+import contextlib
+import socket
+
+PIECE = 64 * 2**10
+CLOSING = 5.0
+"""s for what is on its way when one end has gone."""
+
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def splice(one: Ends, other: Ends) -> None:
+    """Pass bytes on both ways until either end is closed; then close both."""
+    ways = [
+        asyncio.create_task(_pass(one[0], other[1])),
+        asyncio.create_task(_pass(other[0], one[1])),
+    ]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        for _, writer in (one, other):
+            await close(writer)
+
+
+async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(PIECE):
+            writer.write(data)
+            await writer.drain()
+
+
+async def close(writer: asyncio.StreamWriter) -> None:
+    """Close a connection once what was written has gone out, or has had its time to."""
+    with contextlib.suppress(OSError, TimeoutError):
+        writer.close()
+        async with asyncio.timeout(CLOSING):
+            await writer.wait_closed()
+    writer.transport.abort()
+
+
+async def ends_of(sock: socket.socket) -> Ends:
+    """Return a connected socket's reader and writer."""
+    sock.setblocking(False)
+    return await asyncio.open_connection(sock=sock)

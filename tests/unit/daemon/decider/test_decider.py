@@ -1,0 +1,82 @@
+"""The decider decides as a cycle in the daemon would, and tells only what is new."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.core.cycle.cycle import Cycle, Decisions, Memory
+from muster.core.planners.delta import delta
+from muster.core.state.begin import begun
+from muster.core.state.evolve import evolve
+from muster.daemon.decider.decider import Decider, DeciderQuestion, ToldDecisions
+from muster.daemon.planners.pickles import dumps, loads
+from muster.model.decision import Decision, Kind
+from muster.model.view import Phase, View
+from muster.policy.registry import POLICIES
+from tests.builders import cluster, job, view
+from tests.world import World
+
+
+@dataclass
+class Apart:
+    """A decider that is asked through bytes, as its process is."""
+
+    decider: Decider
+    told: ToldDecisions = field(default_factory=ToldDecisions)
+    seen: View | None = None
+    sent: tuple[Decision, ...] = ()
+
+    def decide(self, asked: View, now: float, *, adopted: bool) -> Decisions:
+        change = loads(dumps(delta(self.seen, asked)))
+        answer = self.decider.decide(change, DeciderQuestion(now, adopted))
+        found: Decisions = loads(dumps(answer))
+        self.seen, self.sent = asked, found.decisions
+        waits = (n for n, state in asked.jobs.items() if state.phase is Phase.WAITING)
+        return self.told.whole(found, waits)
+
+
+def by_job(decided: Decisions) -> dict[int, Decision]:
+    assert len({each.job for each in decided.decisions}) == len(decided.decisions)
+    return {each.job: each for each in decided.decisions}
+
+
+ACTS = st.lists(st.tuples(st.sampled_from(["submit", "end", "pass"]), st.integers(1, 5)), max_size=8)
+
+
+@given(ACTS, st.sampled_from(["muster", "fifo", "tiresias"]), st.lists(st.booleans(), min_size=9))
+@settings(max_examples=25)
+def test_it_decides_as_the_daemon_would_whatever_happens_and_is_written(
+    acts: list[tuple[str, int]], policy: str, written: list[bool]
+) -> None:
+    here, memory = Cycle(POLICIES[policy]), Memory()
+    there, adopted = Apart(Decider(policy)), False
+    world = World(view(cluster(2), [job("first", 2, most=4), job("second", 8)]))
+    for turn, (act, count) in enumerate([("pass", 1), *acts]):
+        if act == "submit":
+            world.submit(*(job(f"j{turn}-{i}", i % 4 + 1, most=4) for i in range(count)))
+        elif act == "end":
+            held = [s.job.name for s in world.view.jobs.values() if s.placement is not None]
+            for name in held[:count]:
+                world.end(name)
+        one = here.decide(world.view, world.now, memory)
+        other = there.decide(world.view, world.now, adopted=adopted)
+        assert by_job(one) == by_job(other)
+        assert (one.entitlements, one.order) == (other.entitlements, other.order)
+        assert one.again == other.again
+        adopted = written[turn % len(written)]
+        if adopted:
+            memory = one.memory
+            world.view = evolve(world.view, begun(one, world.now))
+            world.complete()
+        world.now += 60.0
+
+
+def test_only_what_is_new_is_told() -> None:
+    there = Apart(Decider("fifo"))
+    asked = view(cluster(1), [job("big", 99), job("other", 99)])
+    first = there.decide(asked, 0.0, adopted=False)
+    assert {each.kind for each in there.sent} == {Kind.WAIT}
+    again = there.decide(asked, 1.0, adopted=True)
+    assert there.sent == ()
+    assert [*map(id, again.decisions)] == [*map(id, first.decisions)], "the same, not only equal"
