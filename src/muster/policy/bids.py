@@ -203,6 +203,9 @@ class Bid:
         """s until it works, once it is given devices."""
         self.paused = view.last_pause(state)
         """s that its last change cost it."""
+        self.joining = max(0.0, self.start - self.pause) if self.held else 0.0
+        """s until workers that it is given train with it, beyond the pause: they load as in a start,
+        while those that it has train on."""
         self.turn: bool | None = None
         """Whether its last change gave it more, or took some though nobody waited; None: neither."""
         self.type = ""
@@ -272,7 +275,7 @@ class Bid:
         rates, slowness = self.had(device_type)
         lasts = np.minimum(pause + left * slowness, stays)
         worth = price * rates * (1.0 - np.minimum(1.0, (pause + unpaid) / lasts))
-        return self.offered(device_type, worth.tolist(), now, wanted=wanted)
+        return self.offered(device_type, worth.tolist(), horizon, now, wanted=wanted)
 
     def terms(
         self, device_type: str, horizon: float, now: float
@@ -294,18 +297,31 @@ class Bid:
         """The changes that it has had, its first start not among them."""
         return max(0, self.state.generation - 1)
 
-    def offered(self, device_type: str, values: list[float], now: float, *, wanted: bool) -> Offer:
+    def offered(
+        self, device_type: str, values: list[float], horizon: float, now: float, *, wanted: bool
+    ) -> Offer:
         """Return the offer, given what each count is worth to one that does not have it."""
         curve, held, at = self.curves[device_type], self._held_of(device_type), 0
         if held is not None:
             at = curve.workers.index(held)
             values[at] = self.price * (float(curve.rates[at]) if self._here is None else self._here)
+            if self.joining:
+                self._count_joining(curve, at, values, self.stays(horizon, now))
         if firm := self._firm():
             values = [value + firm for value in values]
         if held is None:
             return Offer((0, *curve.devices), (0.0, *values))
         first, last = self._within(at, len(values), now, wanted=wanted)
         return Offer((0, *curve.devices[first:last]), (0.0, *values[first:last]))
+
+    def _count_joining(self, curve: Curve, at: int, values: list[float], stays: float) -> None:
+        """Take off what more workers are not worth before they have joined: until then the job goes on
+        as it is, and so lasts longer than with them from now on."""
+        for i in range(at + 1, len(values)):
+            more = 1.0 - float(curve.rates[at] * curve.slowness[i])
+            if more > 0.0:
+                lasts = min(stays, self.left * float(curve.slowness[i]) + self.joining * more)
+                values[i] *= 1.0 - more * min(1.0, self.joining / lasts)
 
     def _held_of(self, device_type: str) -> int | None:
         """Return the workers that it has on the type, if it could be given as many."""
@@ -332,6 +348,11 @@ class Bid:
         curve = self.curves[self.type_held or ""]
         at = curve.workers.index(self.held) if self.held in curve.workers else 0
         return self.price * float(curve.rates[at]) * self.start
+
+    @property
+    def worked_at(self) -> float:
+        """When it will have worked for as long as its start took."""
+        return (self.state.started or 0.0) + 2.0 * self.start
 
     def _within(self, at: int, end: int, now: float, *, wanted: bool) -> tuple[int, int]:
         """Return the range of what it may be given: a change is not undone before it can have paid

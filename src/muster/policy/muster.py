@@ -263,8 +263,11 @@ class _Deal:
             if bid.number in first:
                 offers[i] = raised(offers[i], bonus)
         offers = self._within_user_limits(bids, offers)
-        stops = Stops(device_type, devices, self._rule.horizon, bonus)
-        places = stops.deal(bids, offers, must_pay=not first)
+        stops = Stops(device_type, devices, self._rule.horizon, bonus, self._now)
+        waits = any(bid.number in first and not bid.held for bid in bids)
+        places = stops.deal(bids, offers, must_pay=not waits)
+        if self._wanted:
+            self.again = min(self.again, stops.again)
         for bid, offer, place in zip(bids, offers, places, strict=True):
             if not place:
                 continue

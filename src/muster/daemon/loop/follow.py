@@ -102,7 +102,7 @@ class Follower:
             cluster, {each.task.name: each.slot.node for each in gang.tasks} if gang else {}
         )
         now, holds = daemon.clock.now(), held(cluster, state)
-        daemon.beliefs.holds(state.job, holds, now, spots)
+        daemon.beliefs.holds(state.job, holds, now, spots, state.started)
         daemon.beliefs.seat(state.job, state.placement if holds is not None else None, cluster, now)
 
     def _predicted(
