@@ -178,7 +178,14 @@ class Bid:
         self.number = state.number
         self.outlook = outlook
         self.curves = curves
-        self.each = state.job.workers.need.devices
+        spec = state.job.workers
+        self.each = spec.need.devices
+        self.asked = spec.gang * self.each
+        """Devices of its gang."""
+        self.gang_rate = max((curve.peaks[0] for curve in curves.values()), default=0.0)
+        """Speed of its gang, on its best type."""
+        self.cheapest = min((curve.cheapest for curve in curves.values()), default=0.0)
+        """Fewest device-seconds of a unit of its work."""
         self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
         """Work left, adjusted for its uncertainty."""
         self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
@@ -215,6 +222,11 @@ class Bid:
         """Workers that it is lent on devices of other types (see `spans`)."""
         self._nodes = view.cluster.index
         """Which node has what devices."""
+        own = curves.get(self.type_held or "")
+        self._has = self.held if own is not None and self.held in own.workers else None
+        """The workers that it has on its type, if it could be given as many."""
+        self._least = (own.workers[0] / own.workers[-1], float(own.rates[0])) if own else None
+        """The part of its largest share on its type that it cannot give up, and its speed with it."""
         self.origin = self
 
     def is_of(self, view: View, state: JobState, outlook: Outlook) -> bool:
@@ -258,8 +270,10 @@ class Bid:
         """Return the s left at its best on these devices."""
         return self.time(devices) * self.counts
 
-    def remember(self, known: Iterable[Measured], since: float, now: float) -> tuple[Measured, ...]:
+    def remember(self, known: Sequence[Measured], since: float, now: float) -> tuple[Measured, ...]:
         """Add the current measurement to those since some moment."""
+        if not known and self._here is None:  # most jobs, in most cycles
+            return ()
         found = {(each[0], each[1]): each for each in known if each[3] >= since}
         if self._here is not None and self.type_held is not None and self.settled(now):
             found[self.type_held, self.held] = (self.type_held, self.held, self._here, now)
@@ -290,12 +304,14 @@ class Bid:
     def stays(self, horizon: float, now: float) -> float:
         """Return the s for which a share of the job lasts: by the changes that it has had, with one in
         `horizon` as the prior, which is also the most. The restless pay their pauses more often."""
-        return min(horizon, (horizon + now - self.state.submitted) / (1 + self.changes))
+        lasting = (horizon + now - self.state.submitted) / (1 + self.changes)
+        return lasting if lasting < horizon else horizon
 
     @property
     def changes(self) -> int:
         """The changes that it has had, its first start not among them."""
-        return max(0, self.state.generation - 1)
+        generation = self.state.generation
+        return generation - 1 if generation > 1 else 0
 
     def offered(
         self, device_type: str, values: list[float], horizon: float, now: float, *, wanted: bool
@@ -325,17 +341,15 @@ class Bid:
 
     def _held_of(self, device_type: str) -> int | None:
         """Return the workers that it has on the type, if it could be given as many."""
-        there = device_type == self.type_held and self.held in self.curves[device_type].workers
-        return self.held if there else None
+        return self._has if device_type == self.type_held else None
 
     def _firm(self) -> float:
         """Return what running on is worth beyond its work, equal for every count and type: it decides
         whether the job runs on, not with what."""
-        curve = self.curves.get(self.type_held or "")
-        if curve is None:
+        if self._least is None:
             return 0.0
-        rigid = curve.workers[0] / curve.workers[-1]
-        return (firmness(self.outlook.spread, rigid) - 1.0) * self.price * float(curve.rates[0])
+        rigid, rate = self._least
+        return (firmness(self.outlook.spread, rigid) - 1.0) * self.price * rate
 
     def lasts(self, device_type: str, workers: int, horizon: float) -> float:
         """Return the s for which it would have these workers, until it ends and at most `horizon`."""
@@ -394,7 +408,8 @@ class Bid:
     def _unpaid(self, now: float) -> float:
         """Return the s of that pause that are still to come."""
         since = self.state.since
-        return 0.0 if since is None else max(0.0, since + self.paused - now)
+        ends = now if since is None else since + self.paused
+        return ends - now if ends > now else 0.0
 
     def gets(self) -> Allocation:
         """Return its allocation. Changing only the batch costs nothing."""

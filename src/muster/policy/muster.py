@@ -91,10 +91,14 @@ class Muster:
         pools: dict[str, list[Bid]] = defaultdict(list)
         allocations: list[Allocation] = []
         alike: Alike = {}
+        choices: dict[tuple[str, ...], tuple[str, ...]] = {}
         for state in view.jobs.values():
             if state.job.workers.need.devices:
-                types = state.job.device_types and room.types(state.job)
-                types = types or tuple(sorted(room.types(state.job)))
+                types = choices.get(state.job.device_types)
+                if types is None:
+                    types = state.job.device_types and room.types(state.job)
+                    types = types or tuple(sorted(room.types(state.job)))
+                    choices[state.job.device_types] = types
                 bid = bid_on(view, state, types, now, memory, alike, self.thrift)
                 bid.turn = memory.turns.get(state.number)
                 pools[state.job.pool].append(bid)
@@ -216,7 +220,10 @@ class _Deal:
 
     def _most(self, bids: Iterable[Bid]) -> dict[str, int]:
         """Return the devices of each type that the pool has for these jobs."""
-        alike = {(bid.job.preemptible, bid.each, each): bid for bid in bids for each in bid.curves}
+        alike: dict[tuple[bool, int, str], Bid] = {}
+        for bid in bids:
+            for each in bid.curves:
+                alike[bid.job.preemptible, bid.each, each] = bid
         found: dict[str, int] = {}
         for (_, devices, each), bid in alike.items():
             most = self._room.most(bid.job, each, any_user=True) * devices
@@ -329,19 +336,25 @@ class _Deal:
 
     def _overdue(self) -> dict[int, float]:
         """Return jobs to serve regardless of prices, and the s by which they are overdue."""
-        weights = sum(bid.weight for bid in self._bids)
+        weights = sum([bid.weight for bid in self._bids])
         found: dict[int, float] = {}
+        horizon, there = self._rule.horizon, dict[tuple[str, ...], int]()
         for bid in self._open:
-            fair = sum(self._all.get(each, 0) for each in bid.curves) * bid.weight / weights
+            types = tuple(bid.curves)
+            devices = there.get(types)
+            if devices is None:
+                devices = there[types] = sum(self._all.get(each, 0) for each in types)
+            fair = devices * bid.weight / weights
             due = min(fair, bid.job.workers.most * bid.each) / self._rule.guarantee
             if due <= 0:
                 continue
-            had, gang = bid.state.attained(self._now), bid.job.workers.gang * bid.each
             since = bid.state.since
-            begun = since is not None and self._now < since + self._rule.horizon
-            owed = had + (0.0 if begun else gang * self._rule.horizon)
+            begun = since is not None and self._now < since + horizon
+            if bid.held and not begun:
+                continue
+            owed = bid.state.attained(self._now) + (0.0 if begun else bid.asked * horizon)
             moment = bid.state.submitted + owed / due
-            if moment <= self._now and (begun or not bid.held):
+            if moment <= self._now:
                 found[bid.number] = self._now - moment
             elif not bid.held:
                 self.again = min(self.again, moment)
