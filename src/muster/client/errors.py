@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from muster.client.http import httpx
 
 
-
 @dataclass(frozen=True, slots=True)
 class FieldFault:
     """One fault of a request, and its field."""

@@ -43,7 +43,7 @@ class TrustRequests(NotifyRequests):
         self._submitters = submitters
         self._no_token = secrets.token_hex(32)
         """Proves tokens that do not exist, so that nobody can tell which do."""
-        self.identities: "Identities | None" = None
+        self.identities: Identities | None = None
         """Of agents; None: there are none."""
         self.job_secrets: JobSecrets | None = None
 
