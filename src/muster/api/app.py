@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -16,7 +17,8 @@ from muster.api.door.gate import RequestGate
 from muster.api.door.hosts import Hosts
 from muster.api.door.limits import Limits
 from muster.api.door.token_cache import TokenCache
-from muster.api.openapi import describe
+from muster.api.express import Express
+from muster.api.lazy_route import LazyRoute
 from muster.api.page.api_docs import api_docs_routes, swagger_files
 from muster.api.page.files import page_routes
 from muster.api.page.sessions import BrowserSessions
@@ -41,7 +43,7 @@ from muster.api.routes.logs import log_routes
 from muster.api.routes.notifications import notification_routes, signing_routes
 from muster.api.routes.packs import pack_routes
 from muster.api.routes.session import session_routes
-from muster.api.routes.submissions import submission_routes
+from muster.api.routes.submissions import submission_routes, submit_sent
 from muster.api.routes.sweeps import sweep_routes
 from muster.api.routes.usage import usage_routes
 from muster.api.routes.visits import visit_routes
@@ -97,6 +99,7 @@ def create_app(
     app = FastAPI(
         title="Muster", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
+    app.add_middleware(Express, submit=partial(submit_sent, service))
     app.add_middleware(
         RequestGate,
         tokens=tokens,
@@ -110,15 +113,22 @@ def create_app(
     )
     parts = Parts(service, limits, tokens, streams, sessions)
     for prefix, tag, add_routes in ROUTES:
-        router = APIRouter(prefix=prefix, tags=[tag], dependencies=CHECKED)
+        router = APIRouter(prefix=prefix, tags=[tag], dependencies=CHECKED, route_class=LazyRoute)
         add_routes(router, parts)
         # Added directly: `include_router` wraps them in layers that every request walks through.
         app.router.routes.extend(router.routes)
     app.router.routes.extend([*page_routes(), *api_docs_routes(swagger_files())])
     _answer_errors(app)
     app.state.streams, app.state.limits = streams, limits
-    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    # Imported only now: few ask for it, and every start would wait for it.
+    from muster.api.openapi import describe
+
+    return describe(app)
 
 
 def _answer_errors(app: FastAPI) -> None:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from muster import __version__
 from muster.api import problem as problems
 from muster.api.door.gate import OPEN_PATHS
+from muster.api.lazy_route import LazyRoute
 from muster.files.job.job_file import job_schema
 from muster.wire import map_records, records, sweep_records
 
@@ -52,7 +53,8 @@ def describe(app: FastAPI) -> Schema:
 
 
 def _made(app: FastAPI) -> Schema:
-    found = get_openapi(title="Muster", version=__version__, description=_ABOUT, routes=app.routes)
+    routes = [each.described() if isinstance(each, LazyRoute) else each for each in app.routes]
+    found = get_openapi(title="Muster", version=__version__, description=_ABOUT, routes=routes)
     components: Schema = found.setdefault("components", {})
     schemas: Schema = components.setdefault("schemas", {})
     for unused in ("HTTPValidationError", "ValidationError"):

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -19,7 +20,6 @@ from muster.api.door.listener import serve
 from muster.app.claimed_devices import missing_devices
 from muster.app.daemon_folder import DaemonStatus, held, write_status
 from muster.app.door import Door, limits_of_process
-from muster.app.engines import RunningEngine, open_cluster, open_engine
 from muster.app.log_file import LogLines
 from muster.app.options import Listening, UpOptions
 from muster.client.errors import ClientError
@@ -46,6 +46,9 @@ from muster.ports import Executor
 from muster.store.errors import StoreError
 from muster.store.store import Store, open_store
 from muster.wire.token_proof import digest
+
+if TYPE_CHECKING:
+    from muster.app.engines import RunningEngine
 
 log = structlog.get_logger()
 
@@ -118,6 +121,8 @@ def _cluster(options: UpOptions) -> ClusterFile:
     if options.cluster is not None:
         return load_cluster(options.cluster) if options.engine else load_listed(options.cluster)
     if options.engine is not None:
+        from muster.app.engines import open_cluster
+
         return ClusterFile(open_cluster(options.engine), whole_pool())
     try:
         cluster = discover(options.devices, topology=options.topology)
@@ -172,7 +177,7 @@ class _Ground:
 
     site: Site
     executor: Executor
-    engine: RunningEngine | None = None
+    engine: "RunningEngine | None" = None
 
 
 def _ground(
@@ -180,7 +185,7 @@ def _ground(
 ) -> _Ground:
     """Return the executor that was asked for, and the site with what it brings along."""
     folder = _folder(options, store)
-    engine = open_engine(options, store, folder, classifier) if options.engine else None
+    engine = _engine(options, store, folder, classifier)
     groups = find_groups(folder) if engine is None else None
     executor = engine.executor if engine else executor_for(folder, groups, umask)
     said = (groups.caveat if groups else "", site.submitters.caveat)
@@ -189,6 +194,17 @@ def _ground(
         log.warning(caveat)
     site = replace(site, folder=folder / "jobs", caveats=caveats)
     return _Ground(engine.equip(site, options) if engine else site, executor, engine)
+
+
+def _engine(
+    options: UpOptions, store: Store, folder: Path, classifier: Classifier
+) -> "RunningEngine | None":
+    if options.engine is None:
+        return None
+    # Imported only now: it needs cryptography, which a daemon of one machine does not.
+    from muster.app.engines import open_engine
+
+    return open_engine(options, store, folder, classifier)
 
 
 async def _run(
@@ -202,6 +218,7 @@ async def _run(
     executor, engine = ground.executor, ground.engine
     pace = Pace(interval=options.interval)
     running = await open_daemon(ground.site, store, executor, pace)
+    gc.enable()
     gc.freeze()  # what exists now lives to the end: no collection needs to look at it
     try:
         said = _listening(options, running, store, door, ground)

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.client.http import httpx
+if TYPE_CHECKING:
+    from muster.client.http import httpx
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class ClientError(Exception):
         super().__init__(f"{detail}{faults}" + (f" ({hint})" if hint and not faults else ""))
 
 
-def raise_for(answer: httpx.Response) -> None:
+def raise_for(answer: "httpx.Response") -> None:
     """Raise ClientError unless the request succeeded. The body must have been read."""
     if not answer.is_success:
         raise problem_of(answer.content, answer.status_code)

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from muster.daemon.gang.perform import Performer
 from muster.daemon.learn import KINDS, Beliefs
@@ -27,7 +28,6 @@ from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
 from muster.daemon.tasks.task_tls import is_loopback, new_task_tls
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
-from muster.executors.fleet.identities import Identities
 from muster.executors.packs import PACKS
 from muster.model.cluster import Cluster, Node
 from muster.model.pool import PoolTree
@@ -36,6 +36,9 @@ from muster.ports import Agents, Executor, NodeGone
 from muster.store.store import Store
 from muster.wire.join_token import joined_address
 from muster.wire.task_server import TaskServer, TaskTls
+
+if TYPE_CHECKING:
+    from muster.executors.fleet.identities import Identities
 
 COORDINATOR = "coordinator"
 """The setting with the port to which tasks report."""
@@ -68,7 +71,7 @@ class Site:
     """What its administrator should know of it."""
     listen: str = ""
     """Address to listen on for tasks; empty: `host`."""
-    identities: Identities | None = None
+    identities: "Identities | None" = None
     """Of agents; None: there are none."""
     expect: Callable[[Sequence[Node]], None] = lambda nodes: None
     """Called with the nodes of the journal before their agents are listened for."""

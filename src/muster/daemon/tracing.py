@@ -45,6 +45,11 @@ class Tracing:
         trace.set_tracer_provider(self._provider)
         self._tracer = self._provider.get_tracer(SERVICE)
 
+    @property
+    def is_on(self) -> bool:
+        """Whether traces are sent."""
+        return self._tracer is not None
+
     @contextmanager
     def span(self, name: str, **attributes: Attribute) -> Iterator[dict[str, Attribute]]:
         """Trace a block; what it puts into the mapping is told with it."""

@@ -5,13 +5,13 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Insert, Table, delete, func, insert, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from muster.model.event import Submitted
 from muster.model.sweep import MemberSubmitted
 from muster.model.task import Fact, job_of
 from muster.store.codec import decode_record, encode_record
 from muster.store.schema import jobs, notes
+from muster.store.upsert import upsert_of
 from muster.wire.records import JobRecord, PredictionRecord
 
 Row = dict[str, Any]
@@ -63,7 +63,7 @@ def put(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 @cache
 def _upsert(table: Table, dialect: str) -> Insert:
     """Return the statement of `put`: making it takes longer than running it."""
-    new = (sqlite if dialect == "sqlite" else postgresql).insert(table)
+    new = upsert_of(dialect, table)
     changed = {c.name: new.excluded[c.name] for c in table.columns if not c.primary_key}
     key = [column.name for column in table.primary_key]
     statement: Insert = new.on_conflict_do_update(index_elements=key, set_=changed)

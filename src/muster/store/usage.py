@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Insert, delete, distinct, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from muster.store.batch import Use
 from muster.store.schema import usage
+from muster.store.upsert import upsert_of
 
 KEEP = 400 * 24
 """Hours kept: a year, and a month to compare it with."""
@@ -32,7 +32,7 @@ def add(connection: Connection, uses: Sequence[Use]) -> None:
 @cache
 def _adding(dialect: str) -> Insert:
     """Return the statement of `add`: making it takes longer than running it."""
-    new = (sqlite if dialect == "sqlite" else postgresql).insert(usage)
+    new = upsert_of(dialect, usage)
     changed: dict[str, Any] = {name: usage.c[name] + new.excluded[name] for name in SUMS}
     changed["until"] = new.excluded.until
     key = [column.name for column in usage.primary_key]

@@ -39,7 +39,9 @@ class Codec(Generic[Kind]):
 
     def __init__(self, kinds: Sequence[type[Any]]) -> None:
         self._names = {kind: tuple(field.name for field in fields(kind)) for kind in kinds}
-        self._kinds: dict[str, Check] = {kind.__name__: _builder(kind) for kind in kinds}
+        self._kinds = {kind.__name__: kind for kind in kinds}
+        self._builders: dict[str, Check] = {}
+        """Made when a kind is first read: all of them would take a tenth of a daemon's start."""
 
     def encode(self, message: Kind) -> bytes:
         """Encode a message as a JSON line with its newline."""
@@ -61,7 +63,10 @@ class Codec(Generic[Kind]):
         kind = record.get("kind")
         if not isinstance(kind, str) or kind not in self._kinds:
             raise BadMessageError(f"unknown kind of message: {kind!r:.80}")
-        message: Kind = self._kinds[kind](record)
+        build = self._builders.get(kind)
+        if build is None:
+            build = self._builders[kind] = _builder(self._kinds[kind])
+        message: Kind = build(record)
         return message
 
 

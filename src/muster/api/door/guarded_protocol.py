@@ -29,6 +29,9 @@ class GuardedProtocol(HttpToolsProtocol):
     One timer runs whenever the peer is expected to send or to read: for the head from its first byte
     (from the connection's beginning for the first one), for the body from the end of the head, for
     answers that the peer does not read. Between requests uvicorn's own timer runs.
+
+    Deadlines come and go with every request, so a timer is left to run when its deadline is over, and
+    looks at the next one when it fires: starting one for each would cost more than the gate.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class GuardedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, state, app_state={})
         self._peer, self._limits, self._left = peer, limits, left
+        self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._in_head, self._head, self._fields = True, 0, 0
         self._heads = 0
@@ -53,13 +57,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._expect(self._limits.head_time)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._relax()
+        self._stop_timer()
         self._left(self._peer)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         inside, heads = self._in_head, self._heads
-        if inside and self._timer is None:
+        if inside and self._deadline is None:
             self._expect(self._limits.head_time)
         super().data_received(data)
         # httptools keeps an unfinished field itself: only the bytes that came tell its size. Those of a
@@ -115,7 +119,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _give_away(self) -> TakenConnection:
         """Hand the connection to who will speak another protocol on it."""
-        self._relax()
+        self._stop_timer()
         self.flow.resume_reading()
         return TakenConnection(self.transport, self.loop, lambda: self.connection_lost(None))
 
@@ -134,10 +138,30 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _expect(self, seconds: float) -> None:
-        self._relax()
-        self._timer = self.loop.call_later(seconds, self.transport.abort)
+        self._deadline = self.loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._deadline:
+            self._start_timer(self._deadline)
 
     def _relax(self) -> None:
+        self._deadline = None
+
+    def _start_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_at(when, self._look)
+
+    def _stop_timer(self) -> None:
+        self._relax()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _look(self) -> None:
+        """Hang up if the deadline has come; else look again then."""
+        self._timer = None
+        if self._deadline is None:
+            return
+        if self._deadline <= self.loop.time():
+            self.transport.abort()
+        else:
+            self._start_timer(self._deadline)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from muster.api.parts import Parts, Which, Who, answers, reply
 from muster.api.problem import FieldProblem, ProblemError
-from muster.daemon.service.protocol import Caller
+from muster.daemon.service.protocol import Caller, Service
 from muster.files.job.job_file import job_of
 from muster.files.job.pipeline import pipeline_of
 from muster.files.job.sweep_file import sweep_in
@@ -20,12 +20,14 @@ from muster.model.job import Job
 from muster.model.sweep import Sweep, member_job
 from muster.wire.records import Forecast, JobRecord
 
+KEY = "Idempotency-Key"
+KEY_PATTERN = r"^[!-~]{1,200}$"
 Key = Annotated[
     str | None,
     Header(
-        alias="Idempotency-Key",
+        alias=KEY,
         description="Chosen by the client; submitting again with the same key is idempotent.",
-        pattern=r"^[!-~]{1,200}$",
+        pattern=KEY_PATTERN,
     ),
 ]
 JOB_BODY: dict[str, Any] = {
@@ -88,8 +90,7 @@ def submission_routes(router: APIRouter, parts: Parts) -> None:
     async def submit(request: Request, who: Who, key: Key = None) -> Response:
         """The body is a job file as JSON (docs/reference/files.md). The job belongs to the token's
         user; an administrator may name another."""
-        record = await service.submit(who, await _sent_job(request, who), key)
-        return reply(record, 201, {"Location": f"/v1/jobs/{record.number}"})
+        return await submit_sent(service, request, who, key)
 
     @router.post(
         "/pipelines",
@@ -127,6 +128,12 @@ def submission_routes(router: APIRouter, parts: Parts) -> None:
         sweep = sweep_for(record, who)
         first = replace(member_job(sweep, 0), number=0, after=sweep.template.after)
         return reply(await service.forecast(who, first))
+
+
+async def submit_sent(service: Service, request: Request, who: Caller, key: str | None) -> Response:
+    """Submit the job of a request, and answer with its record."""
+    record = await service.submit(who, await _sent_job(request, who), key)
+    return reply(record, 201, {"Location": f"/v1/jobs/{record.number}"})
 
 
 async def _sent_job(request: Request, who: Caller) -> Job:

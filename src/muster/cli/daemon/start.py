@@ -118,6 +118,9 @@ def run_up(options: UpOptions, *, detach: bool) -> int:
     if detach:
         return _start_in_background(options.data)
     # Imported only now: `--detach` needs none of it.
+    from muster.app.quick_start import prepare_start
+
+    prepare_start()
     from muster.app.up import run
 
     try:

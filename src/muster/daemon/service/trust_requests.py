@@ -3,6 +3,7 @@
 import contextlib
 import secrets
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.audit import audited
@@ -17,10 +18,14 @@ from muster.daemon.service.protocol import (
 from muster.daemon.service.requests import admins_only
 from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.executors.accounts import TOGETHER, Submitters
-from muster.executors.fleet.identities import Identities, JoinError
+from muster.executors.fleet.join_error import JoinError
 from muster.store.errors import StoreError
 from muster.wire.records import IdentityRecord, InvitationRecord, RotationRecord, TokenRecord
 from muster.wire.token_proof import digest, proof
+
+if TYPE_CHECKING:
+    # Cryptography is slow to load, and only a daemon with agents needs it.
+    from muster.executors.fleet.identities import Identities
 
 SECRET = "secret"
 """The setting with the secret behind jobs' tokens."""
@@ -131,7 +136,7 @@ class TrustRequests(NotifyRequests):
         except LookupError:
             raise NotFoundError(f"no agent has joined as {node!r}; see: muster node list") from None
 
-    def _agents(self) -> Identities:
+    def _agents(self) -> "Identities":
         if self.identities is None:
             raise RefusedError(NO_AGENTS)
         return self.identities

@@ -27,6 +27,7 @@ from muster.executors.fleet.authority import (
     serial_of,
     serving,
 )
+from muster.executors.fleet.join_error import JoinError
 from muster.wire.agent_messages import Admitted, Renewed
 from muster.wire.join_token import JoinToken
 from muster.wire.records import IdentityRecord, InvitationRecord
@@ -42,10 +43,6 @@ KEPT = 7 * 86400.0
 LONGEST_SECRET = 128
 """Characters; ours have 43."""
 DAY = 86400.0
-
-
-class JoinError(Exception):
-    """An agent that may not join or connect, and why, in one line."""
 
 
 class IdentityStore(Protocol):

@@ -9,7 +9,8 @@ from dataclasses import replace
 import structlog
 
 from muster.executors.fleet.fleet import Fleet
-from muster.executors.fleet.identities import Identities, JoinError
+from muster.executors.fleet.identities import Identities
+from muster.executors.fleet.join_error import JoinError
 from muster.executors.fleet.packs import PackSource
 from muster.executors.fleet.visits import FleetVisits
 from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
