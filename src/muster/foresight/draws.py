@@ -53,6 +53,10 @@ class WorldDraws:
         state = self._view.jobs[number]
         return 0 if self._is_known(state) else self._alike(state).jobs
 
+    def is_own(self, number: int) -> bool:
+        """Whether a forecast rests on what the job itself has shown or declared."""
+        return self._is_known(self._view.jobs[number])
+
     def underway(self, world: int) -> dict[int, Underway]:
         """Return every live job as it turns out in this world."""
         return {number: self._one(state, world) for number, state in self._view.jobs.items()}

@@ -49,6 +49,7 @@ class Past:
         self.outages = Outages()
         self._jobs: dict[int, PastJob] = {}
         self._live: dict[int, PastJob] = {}
+        self._ended: list[PastJob] = []
         self._at: float | None = None
         """s of the last view."""
 
@@ -58,6 +59,11 @@ class Past:
 
     def __len__(self) -> int:
         return len(self._jobs)
+
+    @property
+    def ended(self) -> int:
+        """Jobs that were followed to their end."""
+        return sum(each.over for each in self._jobs.values())
 
     def of(self, number: int) -> PastJob | None:
         """Return a live job's past."""
@@ -77,7 +83,9 @@ class Past:
         self.outages.follow(view.cluster, now, passed)
         for number in [each for each in self._live if each not in view.jobs]:
             self._advance(self._live[number], passed)
-            self._live.pop(number).over = number not in stopped
+            ended = self._live.pop(number)
+            ended.over, ended.held = number not in stopped, None
+            self._ended.append(ended)
         for number, state in view.jobs.items():
             known = self._live.get(number)
             if known is None:
@@ -89,6 +97,11 @@ class Past:
             known.held = _held(state, view, known.held)
         for number in list(self._jobs)[: len(self._jobs) - KEPT]:
             del self._jobs[number]
+
+    def take_ended(self) -> list[PastJob]:
+        """Hand out the jobs that have ended since this was last called."""
+        ended, self._ended = self._ended, []
+        return ended
 
     def _advance(self, known: PastJob, passed: float) -> None:
         if known.held is not None:

@@ -26,9 +26,7 @@ class ForesightChild:
         self._now = 0.0
         self._yielding = False
         self.forecaster = Forecaster()
-        self.forecaster.restore(
-            remembered.since, remembered.jobs, remembered.starts, remembered.finishes
-        )
+        self.forecaster.restore(remembered.since, remembered.jobs, remembered.kept)
 
     def take(self, message: SeenView | Asked) -> None:
         """Follow a view, or answer a question."""

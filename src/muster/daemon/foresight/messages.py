@@ -1,15 +1,15 @@
 """What the daemon and the process that plays futures tell each other."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from muster.core.cycle.cycle import Memory
 from muster.core.planners.delta import ViewDelta
-from muster.foresight.calibrate import PastForecast
 from muster.foresight.forecaster import Forecaster
+from muster.foresight.kept import KeptForecast
 from muster.foresight.past import PastJob
-from muster.foresight.play import Present
+from muster.foresight.play import JobForecast, Present
 
 Question = Callable[[Present, Forecaster], Any]
 """Anything picklable that is called with the present and what was learnt of the past: a function of a
@@ -61,6 +61,15 @@ class Remembered:
     since: float | None = None
     """s since when jobs have been followed."""
     jobs: tuple[PastJob, ...] = ()
-    starts: tuple[tuple[int, PastForecast], ...] = field(default=())
-    """Forecasts of starts, each with its job."""
-    finishes: tuple[tuple[int, PastForecast], ...] = field(default=())
+    kept: tuple[KeptForecast, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forecasts:
+    """The answer to the question about all jobs."""
+
+    forecasts: dict[int, JobForecast]
+    kept: tuple[KeptForecast, ...] = ()
+    """Those to be held to account."""
+    ended: tuple[PastJob, ...] = ()
+    """Jobs that have ended since the last answer."""
