@@ -100,69 +100,6 @@ class Forecaster:
             for what, said, played in found
         ]
         for each in kept:
-            self._by(each.what).note(each.number, each.as_past)
-            if each.came is None or each.what == BEGIN:
-                self._marks.restore(each.number, each.mark)
-
-    def follow(self, view: View, now: float, stopped: Collection[int] = ()) -> None:
-        """Take in what has happened by now; forecasts that have come true are scored.
-
-        `stopped`: jobs that are gone because somebody stopped them."""
-        self._past.follow(view, now, stopped)
-        for number, ran in list(self._live.items()):
-            state = view.jobs.get(number)
-            if number in stopped:
-                self._starts.drop(number)
-                self._finishes.drop(number)
-            if not ran and (state is None or state.placement is not None):
-                self._starts.came(number, now)
-            if state is None:
-                self._finishes.came(number, now)
-                self._marks.forget(number)
-        for state in view.jobs.values():
-            self._marks.see(state, now)
-        self._live = {number: state.placement is not None for number, state in view.jobs.items()}
-
-    def ask(self, present: Present) -> dict[int, JobForecast]:
-        """Return when each live job starts and ends."""
-        return self.both(present)[1]
-
-    def both(self, present: Present) -> tuple[dict[int, JobForecast], dict[int, JobForecast]]:
-        """Return the forecasts as played, and as corrected by those before them."""
-        jobs = present.view.jobs
-        raw = foresee(present, self._past, self._worlds, self._seed, self.meanwhile)
-        told = {number: self.corrected(jobs[number], each) for number, each in raw.items()}
-        for number, each in raw.items():
-            self._keep(jobs[number], each, told[number])
-        return raw, told
-
-    def corrected(self, state: JobState, raw: JobForecast) -> JobForecast:
-        """Return a forecast corrected by those before it."""
-        kinds, start, now = _kinds(state, raw), raw.start, raw.made
-        if start is not None:
-            start = self._starts.corrected(start, now, kinds)
-        return replace(raw, start=start, finish=self._finishes.corrected(raw.finish, now, kinds))
-
-    def taken(self) -> list[KeptForecast]:
-        """Hand out the forecasts to be kept since this was last called."""
-        kept, self._kept = self._kept, []
-        return kept
-
-    def _keep(self, state: JobState, raw: JobForecast, told: JobForecast) -> None:
-        """Keep what users are told first after a mark."""
-        mark = self._marks.due(state, told)
-        if mark is None:
-            return
-        about = state.job.pool, state.placement is None, raw.jobs
-        found = []
-        if (finish := told.known_finish) is not None:
-            found.append((FINISH, finish, raw.finish))
-        if (start := told.known_start) is not None and raw.start is not None:
-            found.append((BEGIN, start, raw.start))
-        kept = [
-            KeptForecast(state.number, what, mark, raw.made, *both, *about) for what, *both in found
-        ]
-        for each in kept:
             self._by(each.what).note(state.number, each.as_past)
         self._kept += kept
 
