@@ -37,6 +37,7 @@ from muster.api.routes.admin import (
 )
 from muster.api.routes.daemon import daemon_routes
 from muster.api.routes.events import event_routes
+from muster.api.routes.foresight import foresight_routes
 from muster.api.routes.history import history_routes
 from muster.api.routes.jobs import job_routes
 from muster.api.routes.logs import log_routes
@@ -58,6 +59,7 @@ ROUTES = (
     ("/v1", "visits", visit_routes),
     ("/v1", "events", event_routes),
     ("/v1", "history", history_routes),
+    ("/v1", "forecasts", foresight_routes),
     ("/v1/packs", "packs", pack_routes),
     ("/v1/sweeps", "sweeps", sweep_routes),
     ("/v1/nodes", "nodes", node_routes),

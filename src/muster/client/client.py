@@ -13,6 +13,7 @@ import msgspec
 
 from muster.client.connection import PATIENCE, DaemonConnection, place
 from muster.client.errors import ClientError
+from muster.client.foresight_calls import ForesightCalls
 from muster.client.handle import Handle, InsideHandle, parents_numbered
 from muster.client.history_calls import HistoryCalls
 from muster.client.http import httpx
@@ -61,7 +62,7 @@ INSIDE = "MUSTER_JOB"
 """Set in the environment of every task of a job."""
 
 
-class Client(WaysIn, SweepCalls, HistoryCalls):
+class Client(WaysIn, SweepCalls, HistoryCalls, ForesightCalls):
     """Talks to a daemon: that of `url`, else of MUSTER_URL and MUSTER_API_TOKEN, else of the last
     `muster up`.
 

@@ -9,6 +9,7 @@ from muster.model.job import Job
 from muster.model.pool import Pool, Quota
 from muster.model.sweep import Sweep
 from muster.model.task import LogPiece
+from muster.wire.foresight_records import AccuracyRecord, JobForecastRecord
 from muster.wire.history_records import JobCurves, TimelinePage
 from muster.wire.map_records import ClusterMap
 from muster.wire.records import (
@@ -290,6 +291,16 @@ class Service(Protocol):
     ) -> TimelinePage:
         """List who held which devices, by default within the last day; of jobs that the caller may
         not see, only that they did."""
+        ...
+
+    async def accuracy(
+        self, caller: Caller, what: str, since: float, pool: str | None = None
+    ) -> AccuracyRecord:
+        """Return how forecasts of starts or finishes since a moment came true."""
+        ...
+
+    async def forecasts(self, caller: Caller, which: str) -> list[JobForecastRecord]:
+        """List what was forecast of a job, and what came of it."""
         ...
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:
