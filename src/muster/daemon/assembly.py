@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.daemon.foresight.foresight import Foresight
 from muster.daemon.gang.perform import Performer
 from muster.daemon.learn import KINDS, Beliefs
 from muster.daemon.loop.clock import RealClock
@@ -86,6 +87,8 @@ class Site:
     """Whether decisions are made by what links have carried, or by the cluster file alone."""
     planners: int = 1
     """Planners that decide beside each other; more than one are processes of their own."""
+    foresight: bool = True
+    """Whether the future of live jobs is played, in a process of its own."""
 
 
 class RunningDaemon:
@@ -102,12 +105,15 @@ class RunningDaemon:
         self.service.gone = site.gone
         self.notifier = self.service.notifier = Notifier(daemon)
         daemon.noted.append(self.service.count_members)
+        self.foresight = self.service.foresight = Foresight(daemon) if site.foresight else None
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Start its loop."""
         self._task = asyncio.get_running_loop().create_task(self.daemon.run(), name="muster-daemon")
         self.notifier.begin()
+        if self.foresight is not None:
+            self.foresight.begin()
 
     async def ended(self) -> None:
         """Wait until the daemon ends; raises its error."""
@@ -116,6 +122,8 @@ class RunningDaemon:
 
     async def close(self) -> None:
         """Stop the daemon; tasks keep running."""
+        if self.foresight is not None:
+            await self.foresight.close()
         await self.notifier.close()
         self.daemon.close()
         with contextlib.suppress(asyncio.CancelledError):

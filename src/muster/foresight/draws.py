@@ -40,6 +40,8 @@ class WorldDraws:
         self._worlds, self._seed = worlds, seed
         self._types = view.cluster.device_types()
         self._every = Likes(past)
+        # Of this moment: the past goes on while worlds are played.
+        self._ages = {n: known.length for n in view.jobs if (known := past.of(n)) is not None}
         self._likes: dict[int, Alike] = {}
         """Of live jobs, by number."""
         self._submitted = {each.job.number: each for each in past}
@@ -114,8 +116,7 @@ class WorldDraws:
         return gang_rate(job, believed, job.device_types or self._types) or 1.0
 
     def _age(self, number: int) -> float:
-        known = self._past.of(number)
-        return 0.0 if known is None else known.length
+        return self._ages.get(number, 0.0)
 
     # Jobs like past ones
 

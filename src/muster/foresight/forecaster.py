@@ -1,10 +1,10 @@
 """Forecasts that learn: the past is followed, and each forecast is held to what came of it."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import replace
 
 from muster.foresight.calibrate import Calibration, PastForecast
-from muster.foresight.past import Past
+from muster.foresight.past import Past, PastJob
 from muster.foresight.play import WORLDS, JobForecast, Present, foresee
 from muster.foresight.quantiles import TimeInterval
 from muster.model.view import JobState, View
@@ -19,17 +19,37 @@ class Forecaster:
         self._live: dict[int, bool] = {}
         """Jobs of the last view, and whether each had devices."""
         self._starts, self._finishes = Calibration(), Calibration()
+        self.meanwhile: Callable[[], None] | None = None
+        """Called between two worlds that are played; None: nobody waits for that."""
 
     @property
     def past(self) -> Past:
         """What was followed so far."""
         return self._past
 
-    def follow(self, view: View, now: float) -> None:
-        """Take in what has happened by now; forecasts that have come true are scored."""
-        self._past.follow(view, now)
+    def restore(
+        self,
+        since: float | None,
+        jobs: Iterable[PastJob],
+        starts: Iterable[tuple[int, PastForecast]] = (),
+        finishes: Iterable[tuple[int, PastForecast]] = (),
+    ) -> None:
+        """Begin with what was known before: jobs since a moment, and forecasts with their job."""
+        self._past.restore(since, jobs)
+        for by, told in ((self._starts, starts), (self._finishes, finishes)):
+            for job, each in told:
+                by.note(job, each)
+
+    def follow(self, view: View, now: float, stopped: Collection[int] = ()) -> None:
+        """Take in what has happened by now; forecasts that have come true are scored.
+
+        `stopped`: jobs that are gone because somebody stopped them."""
+        self._past.follow(view, now, stopped)
         for number, ran in list(self._live.items()):
             state = view.jobs.get(number)
+            if number in stopped:
+                self._starts.drop(number)
+                self._finishes.drop(number)
             if not ran and (state is None or state.placement is not None):
                 self._starts.came(number, now)
             if state is None:
@@ -42,7 +62,8 @@ class Forecaster:
 
     def both(self, present: Present) -> tuple[dict[int, JobForecast], dict[int, JobForecast]]:
         """Return the forecasts as played, and as corrected by those before them."""
-        raw, jobs = foresee(present, self._past, self._worlds, self._seed), present.view.jobs
+        jobs = present.view.jobs
+        raw = foresee(present, self._past, self._worlds, self._seed, self.meanwhile)
         return raw, {n: self._one(jobs[n], each, present.now) for n, each in raw.items()}
 
     def _one(self, state: JobState, raw: JobForecast, now: float) -> JobForecast:

@@ -84,11 +84,18 @@ _NOTHING = Beside()
 
 
 def foresee(
-    present: Present, past: Past, worlds: int = WORLDS, seed: int = 0
+    present: Present,
+    past: Past,
+    worlds: int = WORLDS,
+    seed: int = 0,
+    meanwhile: Callable[[], None] | None = None,
 ) -> dict[int, JobForecast]:
-    """Forecast every live job."""
-    draws = WorldDraws(present.view, present.now, past, worlds, seed)
-    played = [play(present, draws, world) for world in range(worlds)]
+    """Forecast every live job; `meanwhile` is called between two worlds."""
+    draws, played = WorldDraws(present.view, present.now, past, worlds, seed), []
+    for world in range(worlds):
+        played.append(play(present, draws, world))
+        if meanwhile is not None:
+            meanwhile()
     return {
         number: JobForecast(
             interval([each[number].start for each in played]) if state.placement is None else None,
