@@ -9,6 +9,7 @@ from statistics import fmean
 from muster.foresight.play import JobForecast, StartAndEnd
 from muster.foresight.quantiles import TimeInterval, interval
 from muster.foresight.whatif.sides import Load, PlayedSide
+from muster.model.job import Job
 from muster.model.view import View
 
 LEAST = 1.0
@@ -40,7 +41,7 @@ class Compared:
 class JobDifference:
     """A job's start and end on both sides, in s, and how much later it starts and ends."""
 
-    number: int
+    job: Job
     before: JobForecast | None
     """None: it is submitted by the change."""
     after: JobForecast
@@ -48,6 +49,11 @@ class JobDifference:
     """None: it has started, or is new."""
     finish: TimeInterval | None = None
     """None: it is new."""
+
+    @property
+    def number(self) -> int:
+        """The job's number; of one that is submitted by the change, one that no other has."""
+        return self.job.number
 
     @property
     def verdict(self) -> Verdict:
@@ -90,9 +96,15 @@ Pair = tuple[PlayedSide, PlayedSide]
 
 
 def summed_up(
-    view: View, now: float, pairs: Sequence[Pair], basis: Callable[[int], int]
+    view: View,
+    now: float,
+    pairs: Sequence[Pair],
+    new: Mapping[int, Job],
+    basis: Callable[[int], int],
 ) -> WhatIfAnswer:
-    """Return what the worlds say; `view`: the live jobs; `basis`: like jobs a forecast rests on."""
+    """Return what the worlds say; `view`: the live jobs; `new`: those that the change submits; `basis`:
+    like jobs that a forecast rests on."""
+    asked = {**{number: state.job for number, state in view.jobs.items()}, **new}
     numbers = sorted({number for _, after in pairs for number in after.jobs})
     pools = dict.fromkeys(name for _, after in pairs for load in after.loads for name in load.pools)
     spans = [min(before.end, after.end) for before, after in pairs]
@@ -112,7 +124,7 @@ def summed_up(
     return WhatIfAnswer(
         now,
         len(pairs),
-        tuple(_job(view, number, pairs, basis(number)) for number in numbers),
+        tuple(_job(view, asked[number], pairs, basis(number)) for number in numbers),
         compared(completion),
         compared(makespan),
         {name: compared(_held(name, now)) for name in pools},
@@ -121,16 +133,17 @@ def summed_up(
     )
 
 
-def _job(view: View, number: int, pairs: Sequence[Pair], basis: int) -> JobDifference:
+def _job(view: View, job: Job, pairs: Sequence[Pair], basis: int) -> JobDifference:
+    number = job.number
     after = [pair[1].jobs[number] for pair in pairs]
     state = view.jobs.get(number)
     waits = state is None or state.placement is None
     if state is None:
-        return JobDifference(number, None, _forecast(after, basis, waits=True))
+        return JobDifference(job, None, _forecast(after, basis, waits=True))
     before = [pair[0].jobs[number] for pair in pairs]
     each = list(zip(before, after, strict=True))
     return JobDifference(
-        number,
+        job,
         _forecast(before, basis, waits=waits),
         _forecast(after, basis, waits=waits),
         interval([b.start - a.start for a, b in each]) if waits else None,

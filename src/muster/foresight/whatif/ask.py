@@ -37,7 +37,8 @@ def what_if(
     for world in range(asked.worlds):
         pairs.append((play_side(before, draws, world), play_side(changed, draws, world)))
         tell(world + 1, asked.worlds)
-    return summed_up(present.view, present.now, pairs, draws.basis)
+    new = {each.job.number: each.job for each in changed.submissions}
+    return summed_up(present.view, present.now, pairs, new, draws.basis)
 
 
 def _with_submissions(view: View, changed: Altered) -> View:
