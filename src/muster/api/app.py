@@ -48,6 +48,7 @@ from muster.api.routes.submissions import submission_routes, submit_sent
 from muster.api.routes.sweeps import sweep_routes
 from muster.api.routes.usage import usage_routes
 from muster.api.routes.visits import visit_routes
+from muster.api.routes.whatif import whatif_routes
 from muster.api.streams import Streams
 from muster.daemon.service.protocol import Caller, Service, ServiceError
 
@@ -71,6 +72,7 @@ ROUTES = (
     ("/v1/notifications", "notifications", notification_routes),
     ("/v1/notification-key", "notifications", signing_routes),
     ("/v1/policy", "policy", policy_routes),
+    ("/v1/what-if", "what if", whatif_routes),
     ("/v1/tokens", "tokens", token_routes),
     ("/v1/agent-tokens", "tokens", agent_token_routes),
     ("/v1/rotate", "tokens", rotation_routes),

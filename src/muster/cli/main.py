@@ -33,6 +33,7 @@ from muster.cli.offline.shell import COMPLETE, shell
 from muster.cli.options import ADMIN, JOBS, OFFLINE, option
 from muster.cli.sim.commands import sim
 from muster.cli.sweeps.commands import sweep
+from muster.cli.whatif.commands import whatif
 
 app = typer.Typer(
     name="muster",
@@ -67,6 +68,7 @@ app.add_typer(control)
 app.add_typer(history)
 app.add_typer(accuracy)
 app.add_typer(usage)
+app.add_typer(whatif)
 app.add_typer(sweep, rich_help_panel=JOBS)
 app.add_typer(compat, rich_help_panel=JOBS)
 app.add_typer(inside)

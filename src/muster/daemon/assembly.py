@@ -19,7 +19,6 @@ from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.notify.notifier import Notifier
 from muster.daemon.service.packs import PackShelf
-from muster.daemon.service.sweep_service import SweepService
 from muster.daemon.service.trust_requests import SECRET
 from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.node_place import NodePlace, place_of
@@ -27,6 +26,7 @@ from muster.daemon.tasks.orders import Orders, Surroundings
 from muster.daemon.tasks.ports import PortRows
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
 from muster.daemon.tasks.task_tls import is_loopback, new_task_tls
+from muster.daemon.whatif.whatif_service import WhatIfService
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
 from muster.executors.packs import PACKS
@@ -103,7 +103,7 @@ class RunningDaemon:
         self.daemon, self.tasks = daemon, tasks
         name, folder_of = site.cluster.name, around.folder_of
         packs = PackShelf(site.folder.parent / PACKS)
-        self.service = SweepService(daemon, name, folder_of, site.submitters, site.caveats, packs)
+        self.service = WhatIfService(daemon, name, folder_of, site.submitters, site.caveats, packs)
         self.service.identities, self.service.job_secrets = site.identities, around.secrets
         self.service.gone = site.gone
         self.notifier = self.service.notifier = Notifier(daemon)

@@ -16,6 +16,7 @@ from muster.foresight.drawn_job import DrawnJob
 from muster.foresight.likes import Alike, Likes
 from muster.foresight.past import Past, PastJob, gang_rate, unmeasured
 from muster.foresight.survival import Survival
+from muster.model.cluster import Cluster
 from muster.model.event import NodeEvent
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Speed
@@ -65,9 +66,12 @@ class WorldDraws:
         """Yield the jobs that come in this world."""
         return self._coming.draw(Random(f"{self._seed}/{world}/coming"), self._again)
 
-    def incidents(self, world: int, until: float) -> tuple[NodeEvent, ...]:
-        """Return the nodes that are lost and return in this world."""
-        seed, cluster = f"{self._seed}/{world}", self._view.cluster
+    def incidents(
+        self, world: int, until: float, cluster: Cluster | None = None
+    ) -> tuple[NodeEvent, ...]:
+        """Return the nodes that are lost and return in this world; a node's are the same in whatever
+        cluster it is."""
+        seed, cluster = f"{self._seed}/{world}", cluster or self._view.cluster
         found = self._past.outages.draw(cluster, self._now, until, seed)
         return tuple(sorted(found, key=lambda event: event.at))
 

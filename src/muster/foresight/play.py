@@ -1,7 +1,8 @@
 """Play the future forward from a view, many times, and read off when each live job starts and ends."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from heapq import merge
 from itertools import islice
 from math import inf
 
@@ -10,11 +11,13 @@ from muster.core.cycle.cycle_state import Rules
 from muster.foresight.draws import WorldDraws
 from muster.foresight.past import Past
 from muster.foresight.quantiles import TimeInterval, interval
+from muster.model.event import NodeEvent
 from muster.model.view import View
 from muster.policy.base import Policy
 from muster.sim.engine import Engine, Setting
 from muster.sim.executor import Pauses
 from muster.sim.midway import Midway
+from muster.sim.truth import Arrival
 
 WORLDS = 16
 """Worlds played: the nearest to either end of the 80 % interval is then the last but one."""
@@ -87,6 +90,24 @@ class JobForecast:
         return self.finish if self.finish.is_known(self.made) else None
 
 
+Sight = Callable[[View, float], None]
+"""Called after each cycle, with the view and the s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What else happens in a world, and who looks on."""
+
+    incidents: tuple[NodeEvent, ...] | None = None
+    """In place of those that were drawn."""
+    arrivals: tuple[Arrival, ...] = ()
+    """Jobs whose start and end count, too; in order."""
+    sight: Sight | None = None
+
+
+_NOTHING = Beside()
+
+
 def foresee(
     present: Present,
     past: Past,
@@ -116,23 +137,30 @@ def foresee(
     }
 
 
-def play(present: Present, draws: WorldDraws, world: int) -> dict[int, StartAndEnd]:
+def play(
+    present: Present, draws: WorldDraws, world: int, beside: Beside = _NOTHING
+) -> dict[int, StartAndEnd]:
     """Play one world until every job that is live now has ended."""
-    coming = islice(draws.arrivals(world), COMING + len(present.view.jobs))
-    engine = Engine(_setting(present, draws, world), coming, _midway(present, draws, world))
+    drawn = islice(draws.arrivals(world), COMING + len(present.view.jobs))
+    coming = merge(beside.arrivals, drawn, key=lambda each: each.at)
+    setting = _setting(present, draws, world, beside.incidents)
+    engine = Engine(setting, coming, _midway(present, draws, world))
     found: dict[int, StartAndEnd] = {}
-    for _ in engine.frames():
-        _note(engine, found, present.view)
-        if len(found) == len(present.view.jobs) or engine.cycles >= CYCLES:
+    wanted = {*present.view.jobs, *(each.job.number for each in beside.arrivals)}
+    for frame in engine.frames():
+        if beside.sight is not None:
+            beside.sight(frame.after, frame.now)
+        _note(engine, found, wanted)
+        if len(found) == len(wanted) or engine.cycles >= CYCLES:
             break
-    _note(engine, found, present.view)
-    return found | _left_open(engine, present.view.jobs.keys() - found.keys())
+    _note(engine, found, wanted)
+    return found | _left_open(engine, wanted - found.keys())
 
 
-def _note(engine: Engine, found: dict[int, StartAndEnd], view: View) -> None:
-    """Take in the jobs of the view that have ended."""
+def _note(engine: Engine, found: dict[int, StartAndEnd], wanted: Collection[int]) -> None:
+    """Take in the jobs asked about that have ended."""
     for life, at in engine.ended:
-        if life.job.number in view.jobs:
+        if life.job.number in wanted:
             found[life.job.number] = StartAndEnd(_began(life.began, at), at, life.preemptions)
     engine.ended.clear()
 
@@ -145,15 +173,19 @@ def _midway(present: Present, draws: WorldDraws, world: int) -> Midway:
     return Midway(present.now, present.view, draws.underway(world), present.memory)
 
 
-def _setting(present: Present, draws: WorldDraws, world: int) -> Setting:
+def _setting(
+    present: Present, draws: WorldDraws, world: int, incidents: tuple[NodeEvent, ...] | None
+) -> Setting:
     view, until = present.view, present.now + HORIZON
+    if incidents is None:
+        incidents = draws.incidents(world, until)
     return Setting(
         view.cluster,
         view.pools,
         present.policy,
         present.rules,
         present.pauses,
-        incidents=draws.incidents(world, until),
+        incidents=incidents,
         watched=_never,
         until=until,
         coarse=COARSE,
@@ -171,7 +203,10 @@ def _left_open(engine: Engine, numbers: Iterable[int]) -> dict[int, StartAndEnd]
     now = engine.clock.now()
     found: dict[int, StartAndEnd] = {}
     for number in numbers:
-        life, state = engine.executor.lives[number], engine.view.jobs.get(number)
+        life, state = engine.executor.lives.get(number), engine.view.jobs.get(number)
+        if life is None:  # submitted later than anything that was played
+            found[number] = StartAndEnd(now + HORIZON, now + HORIZON)
+            continue
         if state is not None and state.placement is None and not state.may_start(now):
             found[number] = StartAndEnd(inf, inf, life.preemptions)
             continue

@@ -187,22 +187,28 @@ class Administration(TrustRequests):
     ) -> PoolRecord:
         admins_only(caller)
         tree = self._daemon.view.pools
-        known = tree.pools.get(name) or Pool(name)
-        self._refuse_unknown_types(quotas)
         rules = rules or PoolRules()
-        if rules.policy is not None:
-            _refuse_unknown_policy(rules.policy)
+        pool = self.changed_pool(name, parent, quotas, rules)
         if rules.allow:
             await self._read(refuse_unknown, rules.allow, await self._users())
             for user in (name for name in rules.allow if not name.startswith("@")):
                 await self._read(self._refuse_without_account, user)
-        pool = rules.applied(replace(known, parent=parent or known.parent))
-        pool = replace(pool, quotas=_merged(known.quotas, quotas))
         await self._set_pools({**tree.pools, name: pool})
         if shared is not None:
             self._shared = self._shared | {name} if shared else self._shared - {name}
             await self._read(self._store.set_setting, SHARED, "\n".join(sorted(self._shared)))
         return next(each for each in await self.pools(caller) if each.name == name)
+
+    def changed_pool(
+        self, name: str, parent: str | None, quotas: Mapping[str, Quota], rules: PoolRules
+    ) -> Pool:
+        """Return a pool as a change would make it; refuse what there is not."""
+        known = self._daemon.view.pools.pools.get(name) or Pool(name)
+        self._refuse_unknown_types(quotas)
+        if rules.policy is not None:
+            _refuse_unknown_policy(rules.policy)
+        pool = rules.applied(replace(known, parent=parent or known.parent))
+        return replace(pool, quotas=_merged(known.quotas, quotas))
 
     @audited("remove pool")
     async def remove_pool(self, caller: Caller, name: str) -> None:

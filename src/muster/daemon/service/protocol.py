@@ -3,7 +3,7 @@
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from muster.model.job import Job
 from muster.model.pool import Pool, Quota
@@ -32,6 +32,10 @@ from muster.wire.records import (
 from muster.wire.sweep_records import SweepDetail, SweepRecord
 from muster.wire.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
 from muster.wire.visits import Visit
+from muster.wire.whatif_records import WhatIfRecord
+
+if TYPE_CHECKING:
+    from muster.daemon.whatif.asked import AskedWhatIf
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +177,14 @@ class Service(Protocol):
 
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
         """Predict when and where the job would run if it were submitted now."""
+        ...
+
+    async def ask_what_if(self, caller: Caller, asked: "AskedWhatIf") -> WhatIfRecord:
+        """Begin to play the futures of the live jobs with and without some changes."""
+        ...
+
+    async def what_if(self, caller: Caller, key: str) -> WhatIfRecord:
+        """Return how far a question of the caller is, and its answer once that is there."""
         ...
 
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
