@@ -58,16 +58,18 @@ class PoolPlanner:
     ) -> Proposal:
         outcome = cycle.outcome
         return Proposal(
-            tuple(replace(share, memory=None) for share in shares),
-            (*_changes(cycle, pools), *self._waits(cycle, pools)),
+            tuple(replace(share, memory=None, merits=None) for share in shares),
+            (*_changes(cycle, pools), *self._waits(cycle, pools, shares)),
             tuple(_growths(cycle, pools)),
             tuple(p for p in outcome.promises.values() if _pool(cycle, p.job) in pools),
             tuple(outcome.migrations),
         )
 
-    def _waits(self, cycle: CycleState, pools: frozenset[str]) -> Iterator[Decision]:
+    def _waits(
+        self, cycle: CycleState, pools: frozenset[str], shares: tuple[SectionShares, ...]
+    ) -> Iterator[Decision]:
         """Yield why the others of its pools wait."""
-        explainer = Explainer(cycle, pools) if self._explain else None
+        explainer = Explainer(cycle, pools, shares) if self._explain else None
         for number in cycle.standing.waiting:
             state = cycle.view.jobs[number]
             if number not in cycle.outcome.starts and state.job.pool in pools:
