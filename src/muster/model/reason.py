@@ -202,6 +202,7 @@ class Rival:
     """That it has after this cycle; 0: it waits as well."""
     value: float | None = field(default=None, compare=False)
     number: int = field(default=0, compare=False)
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +225,7 @@ class Rank:
     used: int = field(default=0, compare=False)
     """Devices that its pool uses, of the types that the job may have."""
     entitled: int = field(default=0, compare=False)
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

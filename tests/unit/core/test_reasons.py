@@ -118,7 +118,7 @@ def test_a_job_grows_into_idle_devices_up_to_its_most() -> None:
 def test_a_grown_job_is_shrunk_for_a_gang_of_its_pool() -> None:
     frame = one_cycle(on(job("grown", 2, most=8), "n0", 0xFF), job("asks", 3))
     assert frame.decision("grown").kind is Kind.RESIZE
-    assert frame.reason("grown") == Reason(Code.SHRUNK, beneficiary="asks", cost=3 * 30.0)
+    assert frame.reason("grown") == Reason(Code.SHRUNK, beneficiary="asks", cost=3 * 30.0, given=3)
     placed = frame.decision("grown").placement
     assert placed is not None and placed.devices == 5
     assert frame.reason("asks").code is Code.WAITING_RECLAIM
@@ -131,7 +131,7 @@ def test_a_borrower_is_preempted_for_the_owner() -> None:
     frame = one_cycle(guest, job("asks", 8, pool="owner"), pools=tree, now=100.0)
     assert frame.decision("guest").kind is Kind.PREEMPT
     cost = 8 * (100.0 - 60.0 + 10.0)
-    assert frame.reason("guest") == Reason(Code.PREEMPTED, beneficiary="asks", cost=cost)
+    assert frame.reason("guest") == Reason(Code.PREEMPTED, beneficiary="asks", cost=cost, given=8)
     assert unranked(frame.reason("asks")) == Reason(
         Code.WAITING_RECLAIM, holders=(Holder("guest", "guest", 8),)
     )
@@ -147,7 +147,7 @@ def test_a_small_job_is_moved_out_of_the_way_and_the_move_is_reported() -> None:
     frame = scattered(now=100.0)
     (moved,) = frame.of(Kind.MIGRATE)
     gain = 8 * 100.0  # the small jobs have run for 100 s, and are expected to run as long again
-    assert moved.reason == Reason(Code.MIGRATED, beneficiary="large", cost=10.0, gain=gain)
+    assert moved.reason == Reason(Code.MIGRATED, beneficiary="large", cost=10.0, gain=gain, given=1)
     assert frame.reason("large").code is Code.WAITING_MIGRATION
     assert frame.reason("large").holders == (Holder(name_of(moved.job), "default", 1),)
     (report,) = frame.decided.migrations

@@ -1,12 +1,18 @@
 """What a waiting job competes with: every policy says where it stands and who is ahead."""
 
+from dataclasses import replace
+
 import pytest
 
 from muster.core.why.words import tell
+from muster.model.job import Job
+from muster.model.outlook import Outlook
 from muster.model.pool import Quota
 from muster.model.reason import Code, Measure
+from muster.model.view import JobState
 from muster.policy.base import exactly
 from muster.policy.registry import POLICIES
+from muster.policy.unknown import Linear
 from tests.builders import cluster, job, node_set, view
 from tests.numbers import number
 from tests.unit.core.test_steer import steer
@@ -77,8 +83,41 @@ def test_the_order_of_a_cycle_ends_with_those_that_wait_as_they_are_ranked() -> 
 
 
 def test_jobs_of_other_pools_are_not_ahead() -> None:
-    there = [on(job("theirs", 2, pool="b"), "n0", 0x03), job("j", 4, pool="a")]
+    there: list[Job | JobState] = [on(job("theirs", 2, pool="b"), "n0", 0x03), job("j", 4, pool="a")]
     pools = flat(a=Quota(), b=Quota())
     told, _ = steer(cluster(1, FOUR), there, exactly(number("j"), 0), pools=pools)
     rank = told["j"].reason.rank
     assert rank is not None and rank.pool == "a" and not rank.ahead
+
+
+# What a change gains, costs, and for whom
+
+
+def test_a_job_that_makes_way_is_told_for_whom_by_what_and_at_which_cost() -> None:
+    long = on(job("long", 4, duration=36000.0, pause=10.0), "n0", 0x0F, started=0.0)
+    short = job("short", 4, duration=60.0)
+    world = World(view(cluster(1, FOUR), [long, short]), now=7200.0, policy=POLICIES["srtf"])
+    reason = world.cycle().reason("long")
+    assert reason.code is Code.PREEMPTED_POLICY
+    assert (reason.beneficiary, reason.given, reason.cost) == ("short", 4, 4 * 7210.0)
+    assert "behind short (1m00s left)" in tell(reason)
+
+
+def test_a_job_that_gives_up_some_devices_is_told_who_gets_them() -> None:
+    wide = on(job("wide", 1, most=4, pause=5.0), "n0", 0x0F)
+    told, _ = steer(
+        cluster(1, FOUR), [wide, job("j", 2)], exactly(number("wide"), 2), exactly(number("j"), 2)
+    )
+    reason = told["wide"].reason
+    assert (reason.code, reason.beneficiary, reason.given) == (Code.RESIZED_POLICY, "j", 2)
+    assert reason.cost == 4 * 5.0
+
+
+def test_a_job_that_grows_is_told_how_much_faster_it_is_expected_to_be() -> None:
+    grows = on(job("grows", 1, most=4, pause=5.0), "n0", 0x01)
+    seen = view(cluster(1, FOUR), [grows])
+    seen = replace(seen, outlooks={number("grows"): Outlook(1e6, Linear(), 0.0)})
+    reason = World(seen, now=1000.0).cycle().reason("grows")
+    assert reason.code is Code.GROWN
+    assert (reason.speed, reason.cost) == (4.0, 5.0)
+    assert "expected to run at 4 times its speed" in tell(reason)

@@ -203,7 +203,7 @@ def _compare(
     changes = {*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops}
     decisions = _replanned(cycle, changes)
     for number in sorted(changes.union(cycle.standing.waiting)):
-        decision = approved.get(number) or changed_decision(cycle, jobs[number])
+        decision = approved.get(number) or changed_decision(cycle, jobs[number], explainer)
         if decision is None:
             state = jobs[number]
             reason = waiting_reason(cycle, state, explainer)

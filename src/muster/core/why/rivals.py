@@ -35,7 +35,7 @@ class _Entrant:
     def rival(self) -> Rival:
         """Return it as one who is ahead of another."""
         job = self.state.job
-        return Rival(job.name, sum(self.devices.values()), self.value, job.number)
+        return Rival(job.name, sum(self.devices.values()), self.value, job.number, job.priority)
 
 
 @dataclass(slots=True)
@@ -91,6 +91,7 @@ class Rivals:
             state.job.pool,
             used,
             entitled,
+            state.job.priority,
         )
 
     def against(self, state: JobState, served: int) -> Rank | None:
@@ -99,9 +100,12 @@ class Rivals:
         theirs, other = self._values.get(served), self._view.jobs.get(served)
         if order is None or value is None or theirs is None or other is None:
             return None
-        if other.job.pool != state.job.pool:
-            return None  # pools are not weighed against each other by worth, but by entitlement
-        return Rank(order.measure, (Rival(other.job.name, 0, theirs, served),), value)
+        if other.job.pool != state.job.pool or not order.steers:
+            return None  # it is not by their values that one makes way for the other
+        mine, job = state.job.priority, other.job
+        rival = Rival(job.name, 0, theirs, served, job.priority)
+        same = value == theirs and mine == job.priority
+        return None if same else Rank(order.measure, (rival,), value, priority=mine)
 
     def left_out(self) -> Iterator[int]:
         """Yield the jobs that were given nothing, pool by pool, most urgent first."""

@@ -44,7 +44,11 @@ def _figures(reason: Reason, name_of: NameOf) -> list[str]:
     found = [reason.because] if reason.because else []
     if reason.beneficiary is not None:
         waits = reason.code.startswith("waiting.")
-        found.append(f"{'kept for' if waits else 'for'} {name_of(reason.served, reason.beneficiary)}")
+        name = name_of(reason.served, reason.beneficiary)
+        devices = f"{reason.given} device{'s' if reason.given > 1 else ''} " if reason.given else ""
+        found.append(f"{devices}{'kept for' if waits else 'for'} {name}")
+    if reason.speed is not None:
+        found.append(f"expected to run at {reason.speed:.2g} times its speed")
     if reason.shortfall is not None:
         short = reason.shortfall
         within = "" if short.widest.word == "any" else f" within one {short.widest.word}"
@@ -100,16 +104,18 @@ def rank_words(rank: Rank, name_of: NameOf) -> str:
     if rank.value is not None and _tells(rank.value):
         parts.append(measured(rank.measure, rank.value))
     if rank.ahead:
-        parts.append(f"behind {', '.join(_rival(each, rank.measure, name_of) for each in rank.ahead)}")
+        parts.append(f"behind {', '.join(_rival(each, rank, name_of) for each in rank.ahead)}")
     if rank.entitled:
         parts.append(f"the pool uses {rank.used} of its {rank.entitled} devices")
     return ", ".join(parts)
 
 
-def _rival(rival: Rival, measure: Measure, name_of: NameOf) -> str:
+def _rival(rival: Rival, rank: Rank, name_of: NameOf) -> str:
     about = [f"{rival.devices} device{'s' if rival.devices > 1 else ''}"] if rival.devices else []
     if rival.value is not None and _tells(rival.value):
-        about.append(measured(measure, rival.value))
+        about.append(measured(rank.measure, rival.value))
+    if rival.priority != rank.priority:
+        about.append(f"priority {rival.priority}")
     name = name_of(rival.number, rival.name)
     return f"{name} ({', '.join(about)})" if about else name
 
