@@ -29,8 +29,9 @@ worth more: called again after the first changes, the policy wants the same.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any, ClassVar
 
@@ -40,6 +41,7 @@ from muster.policy.ample import best_for_all, may_fit
 from muster.policy.base import Allocation, Shares, exactly
 from muster.policy.bids import STANDS, Alike, Bid, BidMemory, Dues, Trial, bid_on
 from muster.policy.deal import Offer, deal
+from muster.policy.merits import by_worth
 from muster.policy.offers import offers_of
 from muster.policy.price_list import PriceList, price_all
 from muster.policy.room import Room
@@ -111,10 +113,12 @@ class Muster:
                 measured[bid.number] = known
         again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
         prices, crowded = {}, dict[int, float]()
+        deals: list[tuple[Sequence[Bid], Collection[int]]] = []
         for pool, bids in pools.items():
             deal_out = _Deal(self, room, bids, movable, now, memory.dues)
             allocations += deal_out.run(memory.trials, memory.prices.get(pool))
             prices[pool] = deal_out.prices
+            deals.append((bids, deal_out.overdue))
             again = min(again, deal_out.again)
             trials |= deal_out.trials
             turns |= deal_out.turns
@@ -127,6 +131,7 @@ class Muster:
             replace(kept, prices=prices),
             steers=True,
             again=again,
+            merits=partial(by_worth, deals),
         )
 
 
@@ -163,6 +168,8 @@ class _Deal:
         self.trials: dict[int, Trial] = {}
         self.turns: dict[int, bool] = {}
         self.prices: PriceList
+        self.overdue: Collection[int] = ()
+        """Jobs served regardless of prices."""
 
     def run(self, trials: Mapping[int, Trial], last: PriceList | None = None) -> list[Allocation]:
         """Return allocations of the jobs that can be changed now; `last`: the prices before."""
@@ -170,6 +177,7 @@ class _Deal:
         for bid in self._bids if self._rule.fair else ():
             bid.counts = bid.weight * self.urgency.counts(bid, self._rule.horizon)
         self._add_urgent(overdue)
+        self.overdue = overdue
         self.prices = last or PriceList({}, (), (), {})
         urgent = sorted(overdue, key=lambda each: (-overdue[each], each))
         if not self._serve_all(urgent):
