@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.executors.fleet.identities import JoinError
+from muster.executors.fleet.join_error import JoinError
 from muster.model.job import Role
 from muster.model.task import TaskId
 from muster.store.store import Store, open_store

@@ -202,17 +202,7 @@ class Bid:
         self._scattered = not self.had_beside and _scattered(view, state, self.type_held)
         self._here = outlook.here if self._scattered else None
         self._measured: tuple[Measured, ...] = ()
-        self.pause = view.resize_pause(state) if self.held else view.start_pause(state)
-        """s that a change costs it: a live resize while it runs, else a start."""
-        self.start = view.start_pause(state)
-        """s that a start costs it, and so a stop."""
-        self.starts = 0.0 if self.held else self.pause
-        """s until it works, once it is given devices."""
-        self.paused = view.last_pause(state)
-        """s that its last change cost it."""
-        self.joining = max(0.0, self.start - self.pause) if self.held else 0.0
-        """s until workers that it is given train with it, beyond the pause: they load as in a start,
-        while those that it has train on."""
+        self._count_pauses(view, state)
         self.turn: bool | None = None
         """Whether its last change gave it more, or took some though nobody waited; None: neither."""
         self.type = ""
@@ -228,6 +218,20 @@ class Bid:
         self._least = (own.workers[0] / own.workers[-1], float(own.rates[0])) if own else None
         """The part of its largest share on its type that it cannot give up, and its speed with it."""
         self.origin = self
+
+    def _count_pauses(self, view: View, state: JobState) -> None:
+        """Note what changes cost it."""
+        self.pause = view.resize_pause(state) if self.held else view.start_pause(state)
+        """s that a change costs it: a live resize while it runs, else a start."""
+        self.start = view.start_pause(state)
+        """s that a start costs it, and so a stop."""
+        self.starts = 0.0 if self.held else self.pause
+        """s until it works, once it is given devices."""
+        self.paused = view.last_pause(state)
+        """s that its last change cost it."""
+        self.joining = max(0.0, self.start - self.pause) if self.held else 0.0
+        """s until workers that it is given train with it, beyond the pause: they load as in a start,
+        while those that it has train on."""
 
     def is_of(self, view: View, state: JobState, outlook: Outlook) -> bool:
         """Whether it would be made the same now, but for the job's progress."""
