@@ -63,7 +63,7 @@ class WhatIfReport:
     used: FigureRecord
     """Part of all devices that is held until one side has ended its jobs."""
     fragmentation: FigureRecord
-    """Part of the free devices that lie on partly used nodes, over the same time."""
+    """Part of all devices that are free on partly used nodes, over the same time."""
     pools: dict[str, FigureRecord] = field(default_factory=dict)
     """Devices held by each pool, on average over the same time."""
 

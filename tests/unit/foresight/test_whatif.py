@@ -180,3 +180,10 @@ def test_progress_is_told_world_by_world() -> None:
     asked = WhatIfQuestion((PolicyChange("srtf"),), 3)
     what_if(_present(), Past(), asked, lambda done, of: told.append((done, of)))
     assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_an_empty_queue_has_an_answer() -> None:
+    present = Present(view(cluster(1), []), NOW, POLICIES["fifo"])
+    assert _asked(present, PolicyChange("srtf")).jobs == ()
+    (new,) = _asked(present, Submission(job("new", 8), outlook=_known(50.0, 8))).jobs
+    assert new.verdict is Verdict.NEW and new.after.finish.middle >= NOW + 50

@@ -98,7 +98,7 @@ def _figures(report: WhatIfReport) -> str:
         _row("mean completion", report.completion, clock, _signed),
         _row("last job ends after", report.makespan, clock, _signed),
         _row("devices in use", report.used, _percent, _points),
-        _row("free devices in pieces", report.fragmentation, _percent, _points),
+        _row("devices free in pieces", report.fragmentation, _percent, _points),
     ]
     rows += [_row(f"pool {name}", each, _devices, _more) for name, each in report.pools.items()]
     return table(("", "NOW", "THEN", "CHANGE (80% INTERVAL)"), rows, left=(0, 3))

@@ -84,7 +84,7 @@ class WhatIfAnswer:
     used: Compared
     """Part of all devices that is held, over the same time."""
     fragmentation: Compared
-    """Part of the free devices that lie on partly used nodes, over the same time."""
+    """Part of all devices that are free on partly used nodes, over the same time."""
 
     def with_verdict(self, verdict: Verdict) -> tuple[JobDifference, ...]:
         """Return the jobs that the change does this to."""
@@ -129,7 +129,7 @@ def summed_up(
         compared(makespan),
         {name: compared(_held(name, now)) for name in pools},
         compared(lambda side, end: _part(side.loads, now, end, _taken, _every)),
-        compared(lambda side, end: _part(side.loads, now, end, _scattered, _free)),
+        compared(lambda side, end: _part(side.loads, now, end, _scattered, _every)),
     )
 
 
@@ -182,7 +182,7 @@ def _part(
 
 def _integral(loads: Sequence[Load], now: float, end: float, value: Callable[[Load], int]) -> float:
     """Return the sum of a value over time; each holds until the next."""
-    until = [*(each.at for each in loads[1:]), end]
+    until = [*(each.at for each in loads[1:]), end][: len(loads)]
     spans = (
         (load, max(0.0, min(to, end) - max(load.at, now)))
         for load, to in zip(loads, until, strict=True)
@@ -196,10 +196,6 @@ def _taken(load: Load) -> int:
 
 def _every(load: Load) -> int:
     return load.devices
-
-
-def _free(load: Load) -> int:
-    return load.free
 
 
 def _scattered(load: Load) -> int:

@@ -16,7 +16,6 @@ class Load:
 
     at: float
     pools: dict[str, int]
-    free: int
     scattered: int
     """Free ones on partly used nodes."""
     devices: int
@@ -76,5 +75,5 @@ def _load(view: View, now: float) -> Load:
     for state in view.jobs.values():
         if state.placement is not None:
             pools[state.job.pool] += sum(slot.bits.bit_count() for slot in state.held())
-    free, scattered = view.cluster.free_devices()
-    return Load(now, pools, free, scattered, sum(view.cluster.present().values()))
+    _, scattered = view.cluster.free_devices()
+    return Load(now, pools, scattered, sum(view.cluster.present().values()))
