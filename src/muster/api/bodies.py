@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from muster.daemon.service.protocol import PoolRules, Shape
+from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.protocol import Shape
 from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.pool import Quota
 from muster.wire.use_records import SubscriptionRecord

@@ -8,7 +8,7 @@ from muster.cli.whatif.answer import Told
 from muster.cli.whatif.request import ClusterSeen
 from muster.core.quotas.demand import capacity, demands
 from muster.core.quotas.pools import entitle
-from muster.daemon.service.protocol import PoolRules
+from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.records import pool_records
 from muster.daemon.whatif.report import report_of
 from muster.files.errors import InputError

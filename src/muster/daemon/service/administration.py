@@ -14,19 +14,14 @@ from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.audit import REFUSED, audited
 from muster.daemon.service.cluster_map import cluster_map
 from muster.daemon.service.draining import Draining
+from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.pool_rules import (
     refuse_priority,
     refuse_stranger,
     refuse_unknown,
     refuse_unknown_user,
 )
-from muster.daemon.service.protocol import (
-    Caller,
-    ConflictError,
-    NotFoundError,
-    PoolRules,
-    RefusedError,
-)
+from muster.daemon.service.protocol import Caller, ConflictError, NotFoundError, RefusedError
 from muster.daemon.service.records import holdings, node_record, node_tasks, pool_records
 from muster.daemon.service.requests import SHARED, admins_only
 from muster.daemon.service.trust_requests import TrustRequests

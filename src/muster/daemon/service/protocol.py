@@ -2,11 +2,13 @@
 
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.whatif.asked import AskedWhatIf
 from muster.model.job import Job
-from muster.model.pool import Pool, Quota
+from muster.model.pool import Quota
 from muster.model.sweep import Sweep
 from muster.model.task import LogPiece
 from muster.wire.foresight_records import AccuracyRecord, JobForecastRecord
@@ -33,9 +35,6 @@ from muster.wire.sweep_records import SweepDetail, SweepRecord
 from muster.wire.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
 from muster.wire.visits import Visit
 from muster.wire.whatif_records import WhatIfRecord
-
-if TYPE_CHECKING:
-    from muster.daemon.whatif.asked import AskedWhatIf
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +80,6 @@ class Shape:
     least: int
     most: int
     servers: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PoolRules:
-    """Who may use a pool, how much, and who decides about its jobs; None: unchanged."""
-
-    allow: tuple[str, ...] | None = None
-    """Users, and Unix groups as `@group`; empty: all."""
-    max_priority: int | None = None
-    devices_per_user: int | None = None
-    lifted: tuple[str, ...] = ()
-    """Names of other rules that no longer apply."""
-    policy: str | None = None
-    budget: float | None = None
-    aim: str | None = None
-
-    def applied(self, pool: Pool) -> Pool:
-        """Return the pool with these rules."""
-        given = {
-            "allow": self.allow,
-            "max_priority": self.max_priority,
-            "devices_per_user": self.devices_per_user,
-            "policy": self.policy,
-            "budget": self.budget,
-            "aim": self.aim,
-        }
-        new: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        return replace(pool, **{**new, **dict.fromkeys(self.lifted)})
 
 
 class ServiceError(Exception):
@@ -179,7 +150,7 @@ class Service(Protocol):
         """Predict when and where the job would run if it were submitted now."""
         ...
 
-    async def ask_what_if(self, caller: Caller, asked: "AskedWhatIf") -> WhatIfRecord:
+    async def ask_what_if(self, caller: Caller, asked: AskedWhatIf) -> WhatIfRecord:
         """Begin to play the futures of the live jobs with and without some changes."""
         ...
 
