@@ -28,6 +28,7 @@ from muster.wire.records import (
     StatusRecord,
     TokenRecord,
 )
+from muster.wire.story_records import JobStory
 from muster.wire.sweep_records import SweepDetail, SweepRecord
 from muster.wire.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
 from muster.wire.visits import Visit
@@ -290,6 +291,12 @@ class Service(Protocol):
     ) -> TimelinePage:
         """List who held which devices, by default within the last day; of jobs that the caller may
         not see, only that they did."""
+        ...
+
+    async def story(
+        self, caller: Caller, which: str, advice: bool = True, every: bool = False
+    ) -> JobStory:
+        """Tell what happened to a job, what keeps it now, and with `advice` what would help."""
         ...
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:

@@ -10,13 +10,13 @@ from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.state import State
 from muster.daemon.loop.stops import stopped
 from muster.daemon.service.audit import audited
-from muster.daemon.service.history_service import HistoryService
 from muster.daemon.service.job_lists import sweep_cursor
 from muster.daemon.service.job_names import number_in, refuse_numeric, sweep_digest
 from muster.daemon.service.parents import ParentFound, while_live, with_parents
 from muster.daemon.service.protocol import Caller, ConflictError, NotFoundError, RefusedError
 from muster.daemon.service.resume import has_checkpoints
 from muster.daemon.service.submissions import submitted_sweep
+from muster.daemon.story.story_service import StoryService
 from muster.daemon.sweeps.records import ended_as, member_records, sweep_record
 from muster.daemon.sweeps.steps import doings
 from muster.model.job import Job, Program
@@ -37,7 +37,7 @@ LONGEST_NAME = 63
 """Characters of a job's name, and so of a member's."""
 
 
-class SweepService(HistoryService):
+class SweepService(StoryService):
     """Answers requests about sweeps as well."""
 
     @audited("sweep")
