@@ -9,7 +9,7 @@ class StoryLine:
 
     at: float
     what: str
-    """"submitted", "waited", "started", "grew", "shrank", "moved", "preempted", "lost", "asked",
+    """"submitted", "waited", "waits" (still), "started", "grew", "shrank", "moved", "preempted", "lost", "asked",
     "changed" (several in a row) or "ended"."""
     text: str
     seconds: float | None = None

@@ -8,6 +8,9 @@ from muster.cli.render.words import clock, counted, moment, when
 from muster.wire.records import OVER
 from muster.wire.story_records import AdviceRecord, JobStory, StoryLine
 
+_SAY_IT_ALL = ("submitted", "asked", "lost")
+"""Lines that need no verb."""
+
 
 def story_page(story: JobStory, now: float) -> str:
     """Render what happened, what keeps the job now, and what would help."""
@@ -23,12 +26,15 @@ def story_page(story: JobStory, now: float) -> str:
 
 def _line(line: StoryLine, now: float) -> str:
     """`05:12:01  waited 12m03s: too few free devices of its types`."""
-    took = f" {clock(line.seconds)}" if line.seconds is not None and line.what == "waited" else ""
-    ran = f" after {clock(line.seconds)}" if line.seconds is not None and line.what == "ended" else ""
-    if line.what in ("submitted", "asked", "lost"):
-        return f"  {_at(line.at, now)}  {line.text}"
-    text = f": {line.text}" if line.text else ""
-    return f"  {_at(line.at, now)}  {line.what}{took}{ran}{text}"
+    at = _at(line.at, now)
+    if line.what in _SAY_IT_ALL:
+        return f"  {at}  {line.text}"
+    took = f" {clock(line.seconds)}" if line.seconds is not None else ""
+    if line.what == "ended":
+        ran = f", ran for{took} in all" if took else ""
+        return f"  {at}  {line.text}{ran}"
+    what = "has waited" if line.what == "waits" else line.what
+    return f"  {at}  {what}{took}{f': {line.text}' if line.text else ''}"
 
 
 def _at(at: float, now: float) -> str:

@@ -78,8 +78,9 @@ class StoryTeller:
             self._take(fact)
 
     def waiting(self, now: float) -> None:
-        """Add the wait that is not over."""
-        self._end_wait(now)
+        """Add the wait that is not over; what keeps the job is told with its state."""
+        if self._wait is not None:
+            self.lines.append(StoryLine(self._wait.since, "waits", "", now - self._wait.since))
 
     def _take(self, fact: Fact) -> None:
         if isinstance(fact, e.Submitted | MemberSubmitted):

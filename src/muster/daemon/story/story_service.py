@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from muster.core.state.startable import startable
 from muster.core.why.advice import Advice, AdviceQuestion, Inquiry, inquire
-from muster.core.why.words import names_for, rank_words
+from muster.core.why.words import names_for, rank_words, tell
 from muster.daemon.service.history_service import SPANS, HistoryService
 from muster.daemon.service.pool_rules import refuse_priority, refuse_stranger
 from muster.daemon.service.protocol import Caller, ForbiddenError
@@ -14,8 +14,9 @@ from muster.daemon.story.from_spans import lines_of
 from muster.daemon.story.lines import StoryTeller
 from muster.model.job import Job, Role
 from muster.model.pool import PoolTree
+from muster.model.reason import Rank
 from muster.model.task import Fact
-from muster.model.view import JobState, Phase
+from muster.model.view import JobState, Phase, View
 from muster.policy.registry import POLICIES
 from muster.wire.records import OVER, JobRecord
 from muster.wire.story_records import AdviceRecord, JobStory
@@ -93,9 +94,18 @@ class StoryService(HistoryService):
             found = await asyncio.get_running_loop().run_in_executor(
                 self._forecasters, _inquire, snapshot.policy, asked, caller
             )
-        rank = "" if found.rank is None else rank_words(found.rank, names_for(view, record.number))
         advice = tuple(_record(record.number, each) for each in found.advice)
-        return replace(story, rank=rank, advice=advice, advised=True)
+        return replace(self._ranked(story, view, found.rank), advice=advice, advised=True)
+
+    def _ranked(self, story: JobStory, view: View, rank: Rank | None) -> JobStory:
+        """Tell what the job competes with now, in place of when its reason was last told."""
+        if rank is None:
+            return story
+        name_of, summary = names_for(view, story.number), self._daemon.summaries.get(story.number)
+        words = rank_words(rank, name_of)
+        if summary is None or summary.reason is None or summary.code != story.code:
+            return replace(story, rank=words)
+        return replace(story, rank=words, now=tell(replace(summary.reason, rank=None), name_of))
 
 
 def _inquire(policy: str, asked: AdviceQuestion, caller: Caller) -> Inquiry:
