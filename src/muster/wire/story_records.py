@@ -9,8 +9,8 @@ class StoryLine:
 
     at: float
     what: str
-    """"submitted", "waited", "waits" (still), "started", "grew", "shrank", "moved", "preempted", "lost", "asked",
-    "changed" (several in a row) or "ended"."""
+    """"submitted", "waited", "waits" (still), "started", "grew", "shrank", "moved", "preempted",
+    "lost", "asked", "changed" (several in a row) or "ended"."""
     text: str
     seconds: float | None = None
     """How long it took, of a wait; how long the job ran in all, of its end."""
