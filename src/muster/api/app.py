@@ -44,6 +44,7 @@ from muster.api.routes.logs import log_routes
 from muster.api.routes.notifications import notification_routes, signing_routes
 from muster.api.routes.packs import pack_routes
 from muster.api.routes.session import session_routes
+from muster.api.routes.story import story_routes
 from muster.api.routes.submissions import submission_routes, submit_sent
 from muster.api.routes.sweeps import sweep_routes
 from muster.api.routes.usage import usage_routes
@@ -61,6 +62,7 @@ ROUTES = (
     ("/v1", "events", event_routes),
     ("/v1", "history", history_routes),
     ("/v1", "forecasts", foresight_routes),
+    ("/v1", "history", story_routes),
     ("/v1/packs", "packs", pack_routes),
     ("/v1/sweeps", "sweeps", sweep_routes),
     ("/v1/nodes", "nodes", node_routes),

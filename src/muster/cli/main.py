@@ -28,6 +28,7 @@ from muster.cli.jobs.commands import jobs
 from muster.cli.jobs.control import control
 from muster.cli.jobs.history import history
 from muster.cli.jobs.repeat import repeat, template
+from muster.cli.jobs.why import stories
 from muster.cli.offline.commands import offline
 from muster.cli.offline.shell import COMPLETE, shell
 from muster.cli.options import ADMIN, JOBS, OFFLINE, option
@@ -67,6 +68,7 @@ app.add_typer(jobs)
 app.add_typer(control)
 app.add_typer(history)
 app.add_typer(accuracy)
+app.add_typer(stories)
 app.add_typer(usage)
 app.add_typer(whatif)
 app.add_typer(sweep, rich_help_panel=JOBS)

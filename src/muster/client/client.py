@@ -26,6 +26,7 @@ from muster.client.origin import is_this_machine, of_this_python, refuse_unrunna
 from muster.client.pipeline import completed, read_pipeline
 from muster.client.settings import TOKEN, URL, read_settings
 from muster.client.ship import as_shipped, shipping
+from muster.client.story_calls import StoryCalls
 from muster.client.sweep_calls import SweepCalls
 from muster.client.whatif_calls import WhatIfCalls
 from muster.wire.map_records import ClusterMap
@@ -63,7 +64,7 @@ INSIDE = "MUSTER_JOB"
 """Set in the environment of every task of a job."""
 
 
-class Client(WaysIn, SweepCalls, HistoryCalls, ForesightCalls, WhatIfCalls):
+class Client(WaysIn, SweepCalls, HistoryCalls, ForesightCalls, WhatIfCalls, StoryCalls):
     """Talks to a daemon: that of `url`, else of MUSTER_URL and MUSTER_API_TOKEN, else of the last
     `muster up`.
 

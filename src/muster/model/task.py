@@ -252,6 +252,14 @@ class Decided:
     text: str
     """The reason as text, with its figures."""
     at: float
+    served: int = 0
+    """The job that gets what this one gives up; 0: none."""
+    given: int = 0
+    """Devices of it that this job gets."""
+    cost: float | None = None
+    gain: float | None = None
+    speed: float | None = None
+    """As in `model.reason.Reason`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def test_the_default_policy_says_by_what_the_others_are_ahead() -> None:
     assert (ahead.name, ahead.devices) == ("short", 4)
     assert ahead.value is not None and reason.rank.value is not None
     assert ahead.value > reason.rank.value > 0
-    assert "behind short (4 devices, saves" in tell(reason)
+    assert "behind short (4 devices, " in tell(reason)
 
 
 def test_a_policy_that_gives_a_job_nothing_that_would_fit_says_where_it_stands() -> None:

@@ -91,8 +91,8 @@ def test_one_that_is_to_have_nothing_and_would_not_fit_is_told_what_it_lacks() -
     told, _ = steer(cluster(1, FOUR), [holds, job("j", 4)], exactly(number("j"), 0))
     assert tell(told["j"].reason) == (
         "too few free devices of its types; needs 4, 2 free, at most 2; "
-        "next in pool default, submitted 16m39s ago, behind p1 (2 devices, submitted 16m40s ago), "
-        "the pool uses 2 of its 4 devices"
+        "next in pool default, submitted 16m39s ago, behind p1 (2 devices, 16m40s), "
+        "its pool uses 2 of 4 devices it may"
     )
 
 

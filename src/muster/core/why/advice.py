@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
+from muster.core.cycle.sections import Sections, allocate
+from muster.core.cycle.standing import Standing
+from muster.core.quotas.pools import entitle
 from muster.core.state.begin import begun
 from muster.core.state.evolve import evolve
+from muster.core.why.rivals import Rivals
 from muster.core.why.variants import largest, leaner, thinner, wider, with_spread
 from muster.model.decision import Decision, Kind
 from muster.model.event import Event, Migrated, Preempted, Resized, Started
 from muster.model.job import Job, Role
-from muster.model.reason import RequestChange
+from muster.model.reason import Rank, RequestChange
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Policy
 
@@ -102,6 +106,30 @@ class _Trier:
                 return None
             view, memory = _completed(view, decided, now), decided.memory
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """What a job competes with, and what would give it more."""
+
+    rank: Rank | None
+    advice: tuple[Advice, ...]
+
+
+def inquire(policy: Policy, asked: AdviceQuestion) -> Inquiry:
+    """Answer why a job has no more than it has, and what would change that."""
+    return Inquiry(rank_of(policy, asked), advise(policy, asked))
+
+
+def rank_of(policy: Policy, asked: AdviceQuestion) -> Rank | None:
+    """Return where a waiting or running job stands, by what holds now."""
+    view, memory = asked.view, asked.memory
+    standing = Standing(view)
+    entitled = entitle(view.pools, standing.available, standing.demands(memory.promises))
+    memories = {**memory.others, policy.name: memory.policy}
+    shares = allocate(Sections(policy).of(view.pools), view, entitled, asked.now, memories)
+    merits = [(share.merits(), share.steers) for share in shares if share.merits is not None]
+    return Rivals(view, entitled, merits, JobState.held).rank(view.jobs[asked.job])
 
 
 def advise(policy: Policy, asked: AdviceQuestion) -> tuple[Advice, ...]:

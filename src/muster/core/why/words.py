@@ -73,25 +73,34 @@ def _figures(reason: Reason, name_of: NameOf) -> list[str]:
 
 
 _MEASURED = {
-    Measure.WORTH: "saves {:.2g} s of waiting per device-second",
-    Measure.SHARE: "has {:.0%} of its main resource",
-    Measure.DELAY: "ends at {:.2g} times its fair share's time",
+    Measure.WORTH: "saves {} of waiting per device-second",
+    Measure.SERVICE: "has had {}",
+    Measure.SHARE: "has {} of its main resource",
+    Measure.DELAY: "would end after {} its fair time",
+    Measure.OWED: "owed {}",
+    Measure.AGE: "submitted {} ago",
 }
 
 
 def measured(measure: Measure, value: float) -> str:
     """Return what a policy ranks a job by, in words."""
+    return _MEASURED.get(measure, "{}").format(_figure(measure, value))
+
+
+def _figure(measure: Measure, value: float) -> str:
     match measure:
+        case Measure.WORTH:
+            return f"{value:.2g} s"
         case Measure.LEFT:
             return f"{clock(value)} left" if value < inf else "length unknown"
         case Measure.SERVICE:
-            return f"has had {value / 3600:.2g} device-hours"
-        case Measure.OWED:
-            return f"owed {clock(max(0.0, value))}"
-        case Measure.AGE:
-            return f"submitted {clock(value)} ago"
-        case _:
-            return _MEASURED[measure].format(value)
+            return f"{value / 3600:.2g} device-hours"
+        case Measure.SHARE:
+            return f"{value:.0%}"
+        case Measure.DELAY:
+            return f"{value:.2g} times" if value < inf else "any number of times"
+        case Measure.OWED | Measure.AGE:
+            return clock(max(0.0, value))
 
 
 def rank_words(rank: Rank, name_of: NameOf) -> str:
@@ -106,14 +115,14 @@ def rank_words(rank: Rank, name_of: NameOf) -> str:
     if rank.ahead:
         parts.append(f"behind {', '.join(_rival(each, rank, name_of) for each in rank.ahead)}")
     if rank.entitled:
-        parts.append(f"the pool uses {rank.used} of its {rank.entitled} devices")
+        parts.append(f"its pool uses {rank.used} of {rank.entitled} devices it may")
     return ", ".join(parts)
 
 
 def _rival(rival: Rival, rank: Rank, name_of: NameOf) -> str:
     about = [f"{rival.devices} device{'s' if rival.devices > 1 else ''}"] if rival.devices else []
     if rival.value is not None and _tells(rival.value):
-        about.append(measured(rank.measure, rival.value))
+        about.append(_figure(rank.measure, rival.value))
     if rival.priority != rank.priority:
         about.append(f"priority {rival.priority}")
     name = name_of(rival.number, rival.name)

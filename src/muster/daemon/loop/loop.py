@@ -47,6 +47,7 @@ from muster.daemon.loop.save import encoded
 from muster.daemon.loop.state import State
 from muster.daemon.loop.writable import without_unwritable
 from muster.daemon.metrics import Metrics
+from muster.daemon.story.decided_fact import decided_fact
 from muster.daemon.sweeps.records import changed_records
 from muster.daemon.tasks.orders import log_name
 from muster.daemon.timeline.curve_keeper import CurveKeeper
@@ -57,7 +58,7 @@ from muster.model.decision import Kind
 from muster.model.event import Submitted
 from muster.model.pool import Entitlements
 from muster.model.sweep import SweepSubmitted
-from muster.model.task import Decided, Fact, TaskExited, TaskId, TaskStarted
+from muster.model.task import Fact, TaskExited, TaskId, TaskStarted
 from muster.model.view import View
 from muster.policy.registry import POLICIES
 from muster.ports import Agents, Clock, Executor
@@ -522,7 +523,7 @@ class Daemon:
                 changed[decision.job] = summary
             if decision.kind is not Kind.WAIT or before.code != decision.reason.code:
                 text = summary.text or tell(decision.reason, name_of)
-                facts.append(Decided(decision.job, decision.kind, decision.reason.code, text, now))
+                facts.append(decided_fact(decision, text, now))
         return facts, changed
 
     def set_policy(self, name: str) -> None:

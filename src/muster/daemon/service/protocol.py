@@ -31,6 +31,7 @@ from muster.wire.records import (
     StatusRecord,
     TokenRecord,
 )
+from muster.wire.story_records import JobStory
 from muster.wire.sweep_records import SweepDetail, SweepRecord
 from muster.wire.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
 from muster.wire.visits import Visit
@@ -284,6 +285,12 @@ class Service(Protocol):
 
     async def forecasts(self, caller: Caller, which: str) -> list[JobForecastRecord]:
         """List what was forecast of a job, and what came of it."""
+        ...
+
+    async def story(
+        self, caller: Caller, which: str, advice: bool = True, every: bool = False
+    ) -> JobStory:
+        """Tell what happened to a job, what keeps it now, and with `advice` what would help."""
         ...
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:

@@ -17,6 +17,7 @@ from muster.daemon.service.parents import ParentFound, while_live, with_parents
 from muster.daemon.service.protocol import Caller, ConflictError, NotFoundError, RefusedError
 from muster.daemon.service.resume import has_checkpoints
 from muster.daemon.service.submissions import submitted_sweep
+from muster.daemon.story.story_service import StoryService
 from muster.daemon.sweeps.records import ended_as, member_records, sweep_record
 from muster.daemon.sweeps.steps import doings
 from muster.model.job import Job, Program
@@ -37,7 +38,7 @@ LONGEST_NAME = 63
 """Characters of a job's name, and so of a member's."""
 
 
-class SweepService(ForesightService):
+class SweepService(ForesightService, StoryService):
     """Answers requests about sweeps as well."""
 
     @audited("sweep")

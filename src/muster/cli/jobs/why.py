@@ -1,0 +1,42 @@
+"""`muster why`: a job's story. Imports stay inside so that help is quick."""
+
+from typing import Annotated
+
+import typer
+
+from muster.cli.connect import daemon
+from muster.cli.options import JOBS, Printed, Which, option
+
+stories = typer.Typer(pretty_exceptions_enable=False)
+
+
+@stories.command("why", rich_help_panel=JOBS)
+def tell_story(
+    which: Which,
+    every: Annotated[bool, option(None, "All of it, not a dozen lines.", "--all", "-a")] = False,
+    brief: Annotated[
+        bool, option(None, "Do not look for what would help: that takes a while.", "--no-advice")
+    ] = False,
+    output: Printed = "text",
+    as_json: Annotated[bool, option(None, "The same as -o json.", "--json")] = False,
+) -> None:
+    """Tell a job's story: what it waited for, where it started, who resized or preempted it and why,
+    what that gained and cost; of a live one also what it competes with and what would help it.
+
+    Also of jobs that are over, as long as they are listed.
+
+    Examples:
+      muster why 12
+      muster why resnet50 --json
+    """
+    import time
+
+    from muster.cli.render.answers import as_json as json_text
+    from muster.cli.render.story_page import story_page
+
+    with daemon() as client:
+        found = client.story(which, advice=not brief, every=every)
+    if as_json or output == "json":
+        typer.echo(json_text(found))
+    else:
+        typer.echo(story_page(found, time.time()))

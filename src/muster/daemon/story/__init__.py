@@ -1,0 +1,1 @@
+"""A job's story, told from the journal."""
