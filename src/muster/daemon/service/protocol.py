@@ -3,8 +3,9 @@
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from muster.daemon.whatif.asked import AskedWhatIf
 from muster.model.job import Job
 from muster.model.pool import Pool, Quota
 from muster.model.sweep import Sweep
@@ -31,10 +32,7 @@ from muster.wire.records import (
 from muster.wire.sweep_records import SweepDetail, SweepRecord
 from muster.wire.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
 from muster.wire.visits import Visit
-from muster.wire.whatif_records import WhatIfRecord
-
-if TYPE_CHECKING:
-    from muster.daemon.whatif.asked import AskedWhatIf
+from muster.wire.whatif_records import DefragRecord, WhatIfRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +176,7 @@ class Service(Protocol):
         """Predict when and where the job would run if it were submitted now."""
         ...
 
-    async def ask_what_if(self, caller: Caller, asked: "AskedWhatIf") -> WhatIfRecord:
+    async def ask_what_if(self, caller: Caller, asked: AskedWhatIf) -> WhatIfRecord:
         """Begin to play the futures of the live jobs with and without some changes."""
         ...
 
@@ -424,6 +422,14 @@ class Service(Protocol):
         self, caller: Caller, node: str, uses: int = 1, seconds: float = 3600.0
     ) -> InvitationRecord:
         """Create a join token, for one node if it is named; only this answer has its text."""
+        ...
+
+    async def defrag(self, caller: Caller) -> list[DefragRecord]:
+        """List the waiting jobs that moves of others would make room for; nothing is moved."""
+        ...
+
+    async def make_room(self, caller: Caller, which: str) -> DefragRecord:
+        """Move what makes room for a waiting job, and keep it for that job."""
         ...
 
     async def remove_node(self, caller: Caller, node: str) -> None:

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from muster.daemon.service.protocol import PoolRules
 from muster.foresight.play import WORLDS
 from muster.model.job import Job
 from muster.model.pool import Quota
+
+if TYPE_CHECKING:  # the protocol names this module
+    from muster.daemon.service.protocol import PoolRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,7 @@ class AskedPool:
 
     parent: str | None = None
     quotas: Mapping[str, Quota] = field(default_factory=dict)
-    rules: PoolRules = field(default_factory=PoolRules)
+    rules: "PoolRules | None" = None
 
 
 @dataclass(frozen=True, slots=True)
