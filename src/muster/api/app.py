@@ -36,6 +36,7 @@ from muster.api.routes.admin import (
     token_routes,
 )
 from muster.api.routes.daemon import daemon_routes
+from muster.api.routes.defrag import defrag_routes
 from muster.api.routes.events import event_routes
 from muster.api.routes.foresight import foresight_routes
 from muster.api.routes.history import history_routes
@@ -74,6 +75,7 @@ ROUTES = (
     ("/v1/notifications", "notifications", notification_routes),
     ("/v1/notification-key", "notifications", signing_routes),
     ("/v1/policy", "policy", policy_routes),
+    ("/v1/defrag", "what if", defrag_routes),
     ("/v1/what-if", "what if", whatif_routes),
     ("/v1/tokens", "tokens", token_routes),
     ("/v1/agent-tokens", "tokens", agent_token_routes),

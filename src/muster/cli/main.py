@@ -8,6 +8,7 @@ import typer
 
 from muster import __version__
 from muster.cli.admin.audit import audit
+from muster.cli.admin.defrag import defrag
 from muster.cli.admin.limits import limit
 from muster.cli.admin.nodes import node
 from muster.cli.admin.notifications import notify
@@ -22,6 +23,7 @@ from muster.cli.daemon.commands import machine
 from muster.cli.daemon.page import page
 from muster.cli.exits import BAD_INPUT, EPILOG
 from muster.cli.group import QuickGroup
+from muster.cli.history.commands import history_files
 from muster.cli.inside.commands import inside
 from muster.cli.jobs.accuracy import accuracy
 from muster.cli.jobs.commands import jobs
@@ -70,6 +72,7 @@ app.add_typer(history)
 app.add_typer(accuracy)
 app.add_typer(stories)
 app.add_typer(usage)
+app.add_typer(history_files, rich_help_panel=JOBS)
 app.add_typer(whatif)
 app.add_typer(sweep, rich_help_panel=JOBS)
 app.add_typer(compat, rich_help_panel=JOBS)
@@ -82,6 +85,7 @@ for noun in (pool, node, policy, token, limit):
     app.add_typer(noun, rich_help_panel=ADMIN)
 app.add_typer(notify, rich_help_panel=JOBS)
 app.add_typer(audit)
+app.add_typer(defrag)
 app.add_typer(backup)
 app.add_typer(page)
 app.add_typer(offline)

@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.client.connection import DaemonConnection, place
 from muster.client.errors import ClientError
-from muster.wire.whatif_records import WhatIfRecord, WhatIfReport
+from muster.wire.whatif_records import DefragRecord, WhatIfRecord, WhatIfReport
 
 LOOK = 0.3
 """s between two looks at how far an answer is."""
@@ -65,3 +65,11 @@ class WhatIfCalls:
         if found.report is None:
             raise ClientError(422, "Unprocessable", found.problem)
         return found.report
+
+    def defrag(self) -> list[DefragRecord]:
+        """List the waiting jobs that moves of others would make room for; nothing is moved."""
+        return self.connection.call(list[DefragRecord], "GET", "/v1/defrag")
+
+    def make_room(self, which: str | int) -> DefragRecord:
+        """Move what makes room for a waiting job, and keep it for that job."""
+        return self.connection.call(DefragRecord, "POST", place("defrag", which))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from muster.daemon.defrag.defrag_service import DefragService
 from muster.daemon.foresight.foresight import Foresight
 from muster.daemon.gang.perform import Performer
 from muster.daemon.learn import KINDS, Beliefs
@@ -26,7 +27,6 @@ from muster.daemon.tasks.orders import Orders, Surroundings
 from muster.daemon.tasks.ports import PortRows
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
 from muster.daemon.tasks.task_tls import is_loopback, new_task_tls
-from muster.daemon.whatif.whatif_service import WhatIfService
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
 from muster.executors.packs import PACKS
@@ -103,7 +103,7 @@ class RunningDaemon:
         self.daemon, self.tasks = daemon, tasks
         name, folder_of = site.cluster.name, around.folder_of
         packs = PackShelf(site.folder.parent / PACKS)
-        self.service = WhatIfService(daemon, name, folder_of, site.submitters, site.caveats, packs)
+        self.service = DefragService(daemon, name, folder_of, site.submitters, site.caveats, packs)
         self.service.identities, self.service.job_secrets = site.identities, around.secrets
         self.service.gone = site.gone
         self.notifier = self.service.notifier = Notifier(daemon)

@@ -84,3 +84,45 @@ class WhatIfRecord:
     def over(self) -> bool:
         """Whether nothing more comes."""
         return self.report is not None or bool(self.problem)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRecord:
+    """A job that would be moved."""
+
+    number: int
+    name: str
+    user: str
+    before: str
+    """Its devices, such as `n0[0-3]`."""
+    after: str
+    pause: float
+    """s without progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefragRecord:
+    """A waiting job, and the moves that would make room for it."""
+
+    number: int
+    name: str
+    user: str
+    pool: str
+    devices: int
+    """That it needs."""
+    placement: str
+    """Where it would start, such as `n0[0-7]`."""
+    moves: tuple[MoveRecord, ...]
+    cost: float
+    """Device-seconds without progress of the jobs that move."""
+    gain: float
+    """Device-seconds that it would otherwise wait, as far as is known."""
+    fragmentation_before: float
+    """Part of the free devices that lie on partly used nodes."""
+    fragmentation_after: float
+    """The same once they have moved, before it starts."""
+
+    @property
+    def pays(self) -> bool:
+        """Whether the scheduler makes these moves by itself."""
+        return self.cost < self.gain

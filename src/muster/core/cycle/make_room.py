@@ -27,11 +27,11 @@ def migrate(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
         request = cycle.options.request(state.job, workers, option)
         if cycle.board.free_devices(option) < request.plan.devices:
             continue
-        gain = request.plan.devices * _expected_wait(cycle, state, request)
+        gain = request.plan.devices * expected_wait(cycle, state, request)
         if gain <= cycle.too_little.get(request, 0.0):
             continue
         movables = [m for s in cycle.running() if (m := movable(cycle, s, option, request, gain))]
-        migration = _cheapest(cycle, request, movables, gain) if movables else None
+        migration = cheapest_moves(cycle, request, movables, gain) if movables else None
         if migration is not None:
             carry_out(cycle, state, option, migration, gain)
             return Promise(state.number, migration.placement, Code.WAITING_MIGRATION, inf)
@@ -39,7 +39,7 @@ def migrate(cycle: CycleState, state: JobState, workers: int) -> Promise | None:
     return None
 
 
-def _cheapest(
+def cheapest_moves(
     cycle: CycleState, request: Request, movables: list[Movable], gain: float
 ) -> Migration | None:
     """Return the cheapest moves that pay: those that give a gang over several nodes whole ones, else
@@ -51,7 +51,7 @@ def _cheapest(
     return None
 
 
-def _expected_wait(cycle: CycleState, state: JobState, request: Request) -> float:
+def expected_wait(cycle: CycleState, state: JobState, request: Request) -> float:
     """Return how long the gang would wait for room to come free by itself, in s: as long again as it
     has waited, or until the first place opens."""
     if request not in cycle.openings:

@@ -35,7 +35,7 @@ from muster.wire.story_records import JobStory
 from muster.wire.sweep_records import SweepDetail, SweepRecord
 from muster.wire.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
 from muster.wire.visits import Visit
-from muster.wire.whatif_records import WhatIfRecord
+from muster.wire.whatif_records import DefragRecord, WhatIfRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,6 +413,14 @@ class Service(Protocol):
         self, caller: Caller, node: str, uses: int = 1, seconds: float = 3600.0
     ) -> InvitationRecord:
         """Create a join token, for one node if it is named; only this answer has its text."""
+        ...
+
+    async def defrag(self, caller: Caller) -> list[DefragRecord]:
+        """List the waiting jobs that moves of others would make room for; nothing is moved."""
+        ...
+
+    async def make_room(self, caller: Caller, which: str) -> DefragRecord:
+        """Move what makes room for a waiting job, and keep it for that job."""
         ...
 
     async def remove_node(self, caller: Caller, node: str) -> None:

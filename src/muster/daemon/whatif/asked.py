@@ -15,7 +15,7 @@ class AskedPool:
 
     parent: str | None = None
     quotas: Mapping[str, Quota] = field(default_factory=dict)
-    rules: PoolRules = field(default_factory=PoolRules)
+    rules: PoolRules | None = None
 
 
 @dataclass(frozen=True, slots=True)

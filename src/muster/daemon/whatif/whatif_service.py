@@ -10,6 +10,7 @@ from muster.daemon.service.protocol import (
     Caller,
     LimitedError,
     NotFoundError,
+    PoolRules,
     RefusedError,
     UnavailableError,
 )
@@ -82,7 +83,7 @@ class WhatIfService(SweepService):
         if asked.policy is not None:
             changes.append(PolicyChange(asked.policy))
         for name, pool in asked.pools.items():
-            changed = self.changed_pool(name, pool.parent, pool.quotas, pool.rules)
+            changed = self.changed_pool(name, pool.parent, pool.quotas, pool.rules or PoolRules())
             changes.append(PoolChange(changed))
         changes += [NodesAdded(each.names, each.like, each.at) for each in asked.add]
         changes += [NodesDrained(each.names, each.at, each.by) for each in asked.drain]

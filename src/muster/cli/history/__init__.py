@@ -1,0 +1,1 @@
+"""`muster history`: the past as files."""

@@ -1,0 +1,1 @@
+"""Moves that make room for waiting jobs, on request."""

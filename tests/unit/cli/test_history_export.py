@@ -1,0 +1,65 @@
+"""The past as a trace that simulations take."""
+
+from pathlib import Path
+
+import pytest
+
+from muster.cli.history.export import trace_of
+from muster.sim.trace.open_trace import open_trace
+from muster.wire.history_records import SpanRecord
+from muster.wire.job_relations import ParentRecord
+from muster.wire.records import JobRecord
+
+DAY = 86_400.0
+NOW = 1.7e9
+
+
+def _job(number: int, asked: str = "2", user: str = "ada", **more: object) -> JobRecord:
+    about = {"status": "succeeded", "asked": asked, "submitted": NOW + number, "priority": number}
+    command = ("python", "src/train.py", "--secret", "x")
+    return JobRecord(number, "train", user, "default", command=command, **(about | more))  # type: ignore[arg-type]
+
+
+def _span(number: int, began: float, ended: float | None, devices: int, workers: int) -> SpanRecord:
+    held = {"n0": tuple(range(devices))}
+    return SpanRecord(NOW + began, ended and NOW + ended, "running", workers, 0, held, number=number)
+
+
+def test_an_exported_trace_is_read_by_the_simulator(tmp_path: Path) -> None:
+    jobs = [
+        _job(2, "1..4", after=(ParentRecord(1, "train", "ok"),)),
+        _job(1),
+        _job(3, status="running"),
+    ]
+    spans = [
+        _span(1, 0, 100, 2, 2),
+        _span(2, 100, 200, 1, 1),
+        _span(2, 200, 300, 4, 4),
+        _span(3, 0, None, 1, 1),
+    ]
+    found = trace_of(jobs, spans)
+    assert (found.jobs, found.left_out) == (2, 1)
+    path = tmp_path / "month.csv"
+    path.write_text(found.text)
+    first, second = open_trace(str(path))
+    assert first.truth is not None and second.truth is not None
+    assert (first.at, first.job.workers.gang, first.truth.work) == (0.0, 2, 100.0)
+    # 100 s on one device and 100 s on four: 500 s on one.
+    assert (second.job.workers.gang, second.job.workers.most) == (1, 4)
+    assert second.truth.work == pytest.approx(500.0)
+    assert first.job.application == "train.py" and second.job.after[0].job == first.job.name
+
+
+def test_devices_of_a_worker_count() -> None:
+    found = trace_of([_job(1, "2")], [_span(1, 0, 10, 8, 2)])
+    assert found.text.splitlines()[1].split(",")[1:3] == ["8", "10.000"]
+
+
+def test_an_anonymous_trace_names_nobody() -> None:
+    jobs = [_job(1), _job(2, user="bob")]
+    found = trace_of(jobs, [_span(n, 0, 10, 2, 2) for n in (1, 2)], anonymous=True)
+    assert not any(word in found.text for word in ("ada", "bob", "train", "secret"))
+    assert [line.split(",")[3:5] for line in found.text.splitlines()[1:]] == [
+        ["j1", "u1"],
+        ["j2", "u2"],
+    ]
