@@ -55,6 +55,8 @@ class Forecaster:
             if state is None:
                 self._finishes.came(number, now)
                 self._marks.forget(number)
+        self._starts.advance(now)
+        self._finishes.advance(now)
         for state in view.jobs.values():
             self._marks.see(state, now)
         self._live = {number: state.placement is not None for number, state in view.jobs.items()}
