@@ -4,8 +4,8 @@ Of each kind of forecast three numbers are kept, in the logarithm of the time fr
 how much its median is moved, and by which factors the two halves of its interval are stretched. Each
 outcome moves them a little: one beyond an end stretches that half, one before it shrinks it, so that in
 the long run a tenth lies beyond either end, whatever the errors look like (adaptive conformal
-inference, Gibbs and Candes 2021). Unlike quantiles of past errors, one far outlier moves an end no further than
-any other outcome, and a change of the workload is followed.
+inference, Gibbs and Candes 2021). Unlike quantiles of past errors, one far outlier moves an end no
+further than any other outcome, and a change of the workload is followed.
 
 An outcome counts as soon as it is decided: once the time of an end has passed, the job is beyond it,
 whenever it may end. If only jobs that have ended counted, short ones alone would be heard at first.
