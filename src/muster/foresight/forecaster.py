@@ -80,9 +80,11 @@ class Forecaster:
         """Return a forecast corrected by those before it."""
         kinds = kinds_of(state.job.pool, self._marks.at(state), raw.jobs)
         start, now = raw.start, raw.made
+        finish = self._finishes.corrected(raw.finish, now, kinds)
         if start is not None:
             start = self._starts.corrected(start, now, kinds)
-        return replace(raw, start=start, finish=self._finishes.corrected(raw.finish, now, kinds))
+            finish = finish.not_before(start)  # each is corrected by its own
+        return replace(raw, start=start, finish=finish)
 
     def taken(self) -> list[KeptForecast]:
         """Hand out the forecasts to be kept since this was last called."""
