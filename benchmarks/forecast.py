@@ -27,7 +27,7 @@ from muster.foresight.quantiles import HIGH, LOW, MIDDLE, TimeInterval
 from muster.model.view import JobState
 from support.bars import bar
 from support.forecast_rivals import History, limits, slurm, today
-from support.forecast_worlds import WORLDS, World
+from support.forecast_worlds import WORLDS, World, crowd
 from support.sim_runs import print_wide, processes
 
 OURS = "ours"
@@ -36,6 +36,8 @@ COVERED, EACH, LOSS = (0.75, 0.85), (0.70, 0.90), 0.70
 """Targets: coverage overall and in each world, and most loss over others'."""
 
 
+COST = 20.0
+"""Target: most s of one core for 1,000 live jobs."""
 HALF = 0.35, 0.65
 """Parts of its run that are its middle."""
 
@@ -136,6 +138,18 @@ def _played(job: tuple[int, int, int, int, int]) -> tuple[str, list[Said], float
     return asked.world.name, asked.run(), asked.seconds
 
 
+def _cost(jobs: int, played: int) -> None:
+    """Print the processor time of one question about this many live jobs."""
+    world, forecaster = crowd(jobs, 0), Forecaster(played)
+    at = world.arrivals[-1].at + 1.0
+    present = next(AskedRun(world.setting, world.arrivals, forecaster).presents([at]))
+    begun = process_time()
+    forecaster.ask(present)
+    spent = process_time() - begun
+    print(f"{len(present.view.jobs):,} live jobs forecast in {spent:.1f} s of one core")
+    bar("seconds-of-one-question", spent * 1000 / len(present.view.jobs), COST)
+
+
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -147,7 +161,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs of a world")
     parser.add_argument("--played", type=int, default=PLAYED, help="futures played for a question")
     parser.add_argument("-j", type=int, default=2, help="processes")
+    parser.add_argument("--cost", type=int, metavar="N", help="only what N live jobs cost")
     options = parser.parse_args()
+    if options.cost:
+        _cost(options.cost, options.played)
+        return
     if options.quick:
         options.jobs, options.questions, options.played = 60, 3, 6
     names = [make.__name__ for make in WORLDS]

@@ -28,6 +28,8 @@ NODES = 8
 """Of eight devices each."""
 BURST = 12
 """Mean jobs that come together."""
+KNOWN = 100
+"""Jobs before a crowd."""
 FAILURES = Failures(mtbf=2 * 86_400.0, repair=2 * 3600.0)
 
 
@@ -95,6 +97,14 @@ def failing(jobs: int, seed: int) -> World:
     horizon = 3 * world.arrivals[-1].at + 30 * 86_400.0
     incidents = drawn(world.setting.cluster, FAILURES, seed, horizon)
     return replace(world, setting=replace(world.setting, incidents=incidents))
+
+
+def crowd(jobs: int, seed: int) -> World:
+    """A few jobs as of old, then all others within a minute: a question about as many live jobs."""
+    every = _generated(f"philly-like:jobs={jobs + KNOWN},load=0.85", seed)
+    late = every[KNOWN].at
+    found = [each if n < KNOWN else replace(each, at=late + n % 60) for n, each in enumerate(every)]
+    return _rigid("crowd", sorted(found, key=lambda each: each.at), seed)
 
 
 WORLDS: tuple[Callable[[int, int], World], ...] = (t4, philly, diurnal, bursts, failing)

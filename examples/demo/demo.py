@@ -143,6 +143,7 @@ def main() -> int:
     try:
         with stage(HERE / "cluster.yaml", asked.policy, INTERVAL, asked.keep) as client:
             ended = _play(client, console, acts(asked.only or list(ACTS), asked.speed))
+            forecasts = {job.number: client.forecasts(job.number) for job in ended}
     except KeyboardInterrupt:
         print("stopped: the daemon and its jobs are gone", file=sys.stderr)
         return 130
@@ -150,7 +151,7 @@ def main() -> int:
         print(f"the daemon did not start: {problem}", file=sys.stderr)
         return 1
     kinds = {job.name: job.name.partition("-")[0] for job in ended}
-    print(outcome_table(ended, kinds))
+    print(outcome_table(ended, kinds, forecasts))
     if asked.keep is not None:
         print(f"\nlogs and journal: {asked.keep}")
     failed = [job for job in ended if job.status != "succeeded"]

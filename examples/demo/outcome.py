@@ -8,7 +8,8 @@ from muster.cli.render.job_table import loss
 from muster.cli.render.table import table
 from muster.cli.render.terminal import painted
 from muster.cli.render.words import clock, short
-from muster.wire.records import JobRecord
+from muster.wire.foresight_records import JobForecastRecord
+from muster.wire.records import JobRecord, prediction_error
 
 HEADING = (
     "JOB",
@@ -16,7 +17,9 @@ HEADING = (
     "POOL",
     "STATUS",
     "PREDICTED",
+    "80% INTERVAL",
     "REAL",
+    "WITHIN",
     "ERROR",
     "RESIZES",
     "PREEMPTED",
@@ -25,25 +28,42 @@ HEADING = (
 )
 
 
-def outcome_table(jobs: Sequence[JobRecord], kinds: Mapping[str, str] | None = None) -> str:
+def outcome_table(
+    jobs: Sequence[JobRecord],
+    kinds: Mapping[str, str] | None = None,
+    forecasts: Mapping[int, Sequence[JobForecastRecord]] | None = None,
+) -> str:
     """Render jobs in order of submission, from which their times count.
 
-    `kinds`: what each job trains, by name; otherwise its script's name.
+    `kinds`: what each job trains, by name; otherwise its script's name. `forecasts`: what was kept of
+    each job, by number; the first of its finish is shown.
     """
     ordered = sorted(jobs, key=lambda job: (job.submitted, job.number))
-    rows = [_row(job, (kinds or {}).get(job.name) or script(job)) for job in ordered]
+    rows = [
+        _row(
+            job, (kinds or {}).get(job.name) or script(job), first_of((forecasts or {}).get(job.number))
+        )
+        for job in ordered
+    ]
     return table(HEADING, rows, left=(0, 1, 2, 3))
 
 
-def _row(job: JobRecord, kind: str) -> tuple[str, ...]:
+def first_of(forecasts: Sequence[JobForecastRecord] | None) -> JobForecastRecord | None:
+    """Return the first forecast of a finish."""
+    return next((each for each in forecasts or () if each.what == "finish"), None)
+
+
+def _row(job: JobRecord, kind: str, said: JobForecastRecord | None) -> tuple[str, ...]:
     return (
         job.name,
         kind,
         job.pool,
         painted(job.status),
-        _after(job, job.first_predicted_finish),
+        _after(job, job.first_predicted_finish if said is None else said.middle),
+        "-" if said is None else f"{_after(job, said.low)} to {_after(job, said.high)}",
         _after(job, job.ended),
-        _error(job),
+        "-" if said is None or job.ended is None else _place(said, job.ended),
+        _error(job) if said is None else _off(job, said),
         str(job.resizes),
         str(job.preemptions),
         short(job.pause),
@@ -60,6 +80,20 @@ def script(job: JobRecord) -> str:
 
 def _after(job: JobRecord, at: float | None) -> str:
     return "-" if at is None else clock(max(0.0, at - job.submitted))
+
+
+def _place(said: JobForecastRecord, ended: float) -> str:
+    if said.low is not None and ended < said.low:
+        return "early"
+    return "late" if said.high is not None and ended > said.high else "yes"
+
+
+def _off(job: JobRecord, said: JobForecastRecord) -> str:
+    """The error of a forecast, over the time that was left when it was made."""
+    if said.middle is None or job.ended is None:
+        return "-"
+    error = prediction_error(said.middle, job.ended, said.made)
+    return "-" if error is None else f"{error:+.0%}"
 
 
 def _error(job: JobRecord) -> str:

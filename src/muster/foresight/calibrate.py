@@ -1,114 +1,137 @@
 """Intervals corrected by those before them, so that 80 % hold 80 %.
 
-A forecast that has come true says by how much it was off, in units of its own interval and on the
-logarithm of the time from when it was made:
+Of each kind of forecast three numbers are kept, in the logarithm of the time from when it was made: by
+how much its median is moved, and by which factors the two halves of its interval are stretched. Each
+outcome moves them a little: one beyond an end stretches that half, one before it shrinks it, so that in
+the long run a tenth lies beyond either end, whatever the errors look like (adaptive conformal
+inference, Gibbs and Candes 2021). Unlike quantiles of past errors, one far outlier moves an end no
+further than any other outcome, and a change of the workload is followed.
 
-    z = log(outcome / middle) / log(high / middle)     above the middle, with `low` below it
-
-Of all z of its kind the quantiles 0.1, 0.5 and 0.9 should be -1, 0 and 1; what they are instead
-corrects the next one (split conformal prediction, Vovk et al. 2005, on normalised residuals). One that
-is still open counts as beyond the time that has passed, or short jobs alone would be heard at first.
+An outcome counts as soon as it is decided: once the time of an end has passed, the job is beyond it,
+whenever it may end. If only jobs that have ended counted, short ones alone would be heard at first.
 """
 
-from collections import deque
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from math import exp, log
-from statistics import NormalDist
+from math import exp, log, sqrt
 
-from muster.foresight.quantiles import HIGH, LOW, MIDDLE, SOON, TimeInterval
-from muster.foresight.survival import Seen, survival
+from muster.foresight.quantiles import HIGH, LOW, SOON, TimeInterval
 
-KEPT = 400
-"""Newest forecasts kept of a kind: others were made by another history."""
-ENOUGH = 30
-"""Forecasts that must have come true for a kind to be corrected by its own."""
-PRIOR = 20
-"""Forecasts as if they had come true as they should: few do not turn an interval around."""
-NARROWEST = log(1.05)
-"""Least half of an interval that z is counted in."""
-_SHIFT = 100.0
-"""Added to z, since lengths of survival are positive; more than any z."""
+ENOUGH = 20
+"""Outcomes that must have been decided for a kind to be corrected by its own."""
+FIRST, LEAST, HALVED = 0.35, 0.04, 10.0
+"""How much an outcome moves a number at first, and later; outcomes after which the first is down by a
+factor of 1.4."""
+NARROWEST, WIDEST = log(0.1), log(20.0)
+"""Limits of the logarithm of a stretch."""
+THINNEST = log(1.05)
+"""Least half of an interval."""
 
 
 @dataclass(slots=True)
 class PastForecast:
-    """A forecast, when it was made, and what came of it."""
+    """A forecast as it was played, when it was made, and what came of it."""
 
     made: float
     said: TimeInterval
     kinds: tuple[Hashable, ...]
     came: float | None = None
+    decided: set[tuple[Hashable, str]] = field(default_factory=set)
+    """Kinds and quantiles of which it is known whether the outcome lies beyond them."""
 
-    def z(self, now: float) -> Seen:
-        """Return its residual; of one that is open, what it exceeds by now."""
-        at = now if self.came is None else self.came
-        middle, low, high = (
-            _log(each - self.made) for each in (self.said.middle, self.said.low, self.said.high)
-        )
-        off = _log(at - self.made) - middle
-        width = max(high - middle, NARROWEST) if off > 0 else max(middle - low, NARROWEST)
-        return Seen(min(max(off / width, -50.0), 50.0) + _SHIFT, self.came is not None)
+
+@dataclass(slots=True)
+class _Correction:
+    """What is learnt of one kind."""
+
+    moved: float = 0.0
+    """Added to the median, in the logarithm of time."""
+    below: float = 0.0
+    above: float = 0.0
+    """Logarithms of the factors by which the halves are stretched."""
+    outcomes: int = 0
+
+    def applied(self, said: TimeInterval, made: float) -> TimeInterval:
+        """Return the interval as it is to be told."""
+        middle, below, above = _halves(said, made)
+        middle += self.moved
+        low, high = middle - below * exp(self.below), middle + above * exp(self.above)
+        return TimeInterval(*(made + exp(each) for each in (middle, low, high)))
+
+    def learn(self, quantile: str, said: TimeInterval, made: float, *, beyond: bool) -> None:
+        """Take in whether an outcome lies beyond a quantile."""
+        step = max(LEAST, FIRST / sqrt(1.0 + self.outcomes / HALVED))
+        if quantile == "low":
+            self.outcomes += 1
+            self.below = _kept(self.below + step * ((not beyond) - LOW))
+        elif quantile == "high":
+            self.above = _kept(self.above + step * (beyond - (1.0 - HIGH)))
+        else:
+            _, below, above = _halves(said, made)
+            half = above * exp(self.above) if beyond else below * exp(self.below)
+            self.moved += step * half * (0.5 if beyond else -0.5)
 
 
 @dataclass(slots=True)
 class Calibration:
     """Forecasts of one question (when does it start, when does it end), by kind."""
 
-    _told: dict[Hashable, deque[PastForecast]] = field(default_factory=dict)
+    _corrections: dict[Hashable, _Correction] = field(default_factory=dict)
     _open: dict[int, list[PastForecast]] = field(default_factory=dict)
 
     def note(self, job: int, told: PastForecast) -> None:
         """Keep a forecast as it was before correction."""
         if told.came is None:
             self._open.setdefault(job, []).append(told)
-        for kind in told.kinds:
-            self._told.setdefault(kind, deque(maxlen=KEPT)).append(told)
+        else:
+            self._decide(told, told.came)
 
     def came(self, job: int, at: float) -> None:
         """Note what came of a job's forecasts."""
         for each in self._open.pop(job, ()):
             each.came = at
+            self._decide(each, at)
 
     def drop(self, job: int) -> None:
         """Forget the open forecasts of a job that somebody stopped: nothing comes of them."""
-        for each in self._open.pop(job, ()):
-            for kind in each.kinds:
-                self._told[kind] = deque((e for e in self._told[kind] if e is not each), KEPT)
+        self._open.pop(job, None)
+
+    def advance(self, now: float) -> None:
+        """Take in which ends of open forecasts have passed."""
+        for forecasts in self._open.values():
+            for each in forecasts:
+                self._decide(each, now)
 
     def corrected(self, said: TimeInterval, now: float, kinds: Iterable[Hashable]) -> TimeInterval:
-        """Return the interval, corrected by the first of these kinds of which enough came true."""
+        """Return the interval, corrected by the first of these kinds of which enough is known."""
         for kind in kinds:
-            told = self._told.get(kind, ())
-            if sum(each.came is not None for each in told) >= ENOUGH:
-                return _corrected(said, now, [each.z(now) for each in told])
+            found = self._corrections.get(kind)
+            if found is not None and found.outcomes >= ENOUGH:
+                return found.applied(said, now)
         return said
 
+    def _decide(self, told: PastForecast, at: float) -> None:
+        """Learn from the quantiles that lie before a moment; from all, if that is the outcome."""
+        for kind in told.kinds:
+            known = self._corrections.setdefault(kind, _Correction())
+            ends = known.applied(told.said, told.made)
+            for quantile in ("low", "middle", "high"):
+                place = kind, quantile
+                beyond = at > getattr(ends, quantile)
+                if place not in told.decided and (beyond or told.came is not None):
+                    told.decided.add(place)
+                    known.learn(quantile, told.said, told.made, beyond=beyond)
 
-def _corrected(said: TimeInterval, now: float, seen: list[Seen]) -> TimeInterval:
-    usual = survival([*seen, *_AS_IT_SHOULD])
-    # Errors have no tail beyond the largest: that of lengths is of another unit.
-    below, middle, above = (min(usual.at(part), usual.tail) - _SHIFT for part in (LOW, MIDDLE, HIGH))
-    found = [_moved(said, now, z) for z in (middle, min(below, middle), max(above, middle))]
-    return TimeInterval(*found)
 
-
-def _moved(said: TimeInterval, now: float, z: float) -> float:
-    middle, below, above = _widths(said, now)
-    return now + exp(middle + z * (above if z > 0 else below))
-
-
-def _widths(said: TimeInterval, made: float) -> tuple[float, float, float]:
-    """Return the logarithm of the middle, and the widths of the interval below and above it."""
+def _halves(said: TimeInterval, made: float) -> tuple[float, float, float]:
+    """Return the logarithm of the middle, and the halves of the interval below and above it."""
     middle, low, high = (_log(each - made) for each in (said.middle, said.low, said.high))
-    return middle, max(middle - low, NARROWEST), max(high - middle, NARROWEST)
+    return middle, max(middle - low, THINNEST), max(high - middle, THINNEST)
+
+
+def _kept(stretch: float) -> float:
+    return min(max(stretch, NARROWEST), WIDEST)
 
 
 def _log(seconds: float) -> float:
     return log(max(seconds, SOON / 60))
-
-
-_UNIT = NormalDist().inv_cdf(HIGH)
-_AS_IT_SHOULD = tuple(
-    Seen(NormalDist().inv_cdf((i + 0.5) / PRIOR) / _UNIT + _SHIFT) for i in range(PRIOR)
-)

@@ -55,6 +55,8 @@ class Forecaster:
             if state is None:
                 self._finishes.came(number, now)
                 self._marks.forget(number)
+        self._starts.advance(now)
+        self._finishes.advance(now)
         for state in view.jobs.values():
             self._marks.see(state, now)
         self._live = {number: state.placement is not None for number, state in view.jobs.items()}
@@ -67,33 +69,35 @@ class Forecaster:
         """Return the forecasts as played, and as corrected by those before them."""
         jobs = present.view.jobs
         raw = foresee(present, self._past, self._worlds, self._seed, self.meanwhile)
+        due = {number: self._marks.due(jobs[number], each) for number, each in raw.items()}
         told = {number: self.corrected(jobs[number], each) for number, each in raw.items()}
-        for number, each in raw.items():
-            self._keep(jobs[number], each, told[number])
+        for number, mark in due.items():
+            if mark is not None:
+                self._keep(jobs[number], raw[number], told[number], mark)
         return raw, told
 
     def corrected(self, state: JobState, raw: JobForecast) -> JobForecast:
         """Return a forecast corrected by those before it."""
-        kinds, start, now = _kinds(state, raw), raw.start, raw.made
+        kinds = kinds_of(state.job.pool, self._marks.at(state), raw.jobs)
+        start, now = raw.start, raw.made
+        finish = self._finishes.corrected(raw.finish, now, kinds)
         if start is not None:
             start = self._starts.corrected(start, now, kinds)
-        return replace(raw, start=start, finish=self._finishes.corrected(raw.finish, now, kinds))
+            finish = finish.not_before(start)  # each is corrected by its own
+        return replace(raw, start=start, finish=finish)
 
     def taken(self) -> list[KeptForecast]:
         """Hand out the forecasts to be kept since this was last called."""
         kept, self._kept = self._kept, []
         return kept
 
-    def _keep(self, state: JobState, raw: JobForecast, told: JobForecast) -> None:
-        """Keep what users are told first after a mark."""
-        mark = self._marks.due(state, told)
-        if mark is None:
-            return
+    def _keep(self, state: JobState, raw: JobForecast, told: JobForecast, mark: str) -> None:
+        """Keep what is said first after a mark, if it rests on anything."""
         found = []
-        if (finish := told.known_finish) is not None:
-            found.append((FINISH, finish, raw.finish))
-        if (start := told.known_start) is not None and raw.start is not None:
-            found.append((BEGIN, start, raw.start))
+        if told.rests:
+            found.append((FINISH, told.finish, raw.finish))
+        if told.grounded and told.start is not None and raw.start is not None:
+            found.append((BEGIN, told.start, raw.start))
         about = state.job.pool, state.placement is None, raw.jobs
         kept = [
             KeptForecast(state.number, what, mark, raw.made, said, played, *about)
@@ -105,7 +109,3 @@ class Forecaster:
 
     def _by(self, what: str) -> Calibration:
         return self._starts if what == BEGIN else self._finishes
-
-
-def _kinds(state: JobState, raw: JobForecast) -> tuple[object, ...]:
-    return kinds_of(state.job.pool, state.placement is None, raw.jobs)

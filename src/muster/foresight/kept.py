@@ -33,17 +33,14 @@ class KeptForecast:
     came: float | None = None
 
     @property
-    def kinds(self) -> tuple[Hashable, ...]:
-        """Its kinds, the narrowest first."""
-        return kinds_of(self.pool, self.waited, self.rests_on)
-
-    @property
     def as_past(self) -> PastForecast:
         """As evidence for the next ones."""
-        return PastForecast(self.made, self.raw, self.kinds, self.came)
+        return PastForecast(
+            self.made, self.raw, kinds_of(self.pool, self.mark, self.rests_on), self.came
+        )
 
 
-def kinds_of(pool: str, waited: bool, rests_on: int) -> tuple[Hashable, ...]:
-    """Return what a forecast is corrected by: pool, whether the job waits, and what it rests on."""
-    kind = waited, rests_on > 0
-    return (pool, *kind), kind, ()
+def kinds_of(pool: str, mark: str, rests_on: int) -> tuple[Hashable, ...]:
+    """Return what a forecast is corrected by, the narrowest first: pool, how far the job is, and what
+    it rests on."""
+    return (pool, mark, rests_on > 0), (mark, rests_on > 0), (mark,), ()

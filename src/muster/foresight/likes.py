@@ -9,8 +9,11 @@ from muster.foresight.survival import Seen, Survival, survival
 from muster.model.job import Job
 from muster.perf.learnt.lengths import FIRST
 
-ENOUGH = 8
-"""Like jobs that must have ended to be believed: fewer do not show a tenth at either end."""
+ENOUGH = 3
+"""Like jobs that must have ended for a description to be believed at all."""
+SHRUNK = 24.0
+"""Like jobs with which a description weighs as much as all wider ones together: what few jobs have in
+common is mostly chance, and their longest one says little of the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,29 @@ class Likes:
 
     def of(self, job: Job, age: float) -> Alike:
         """Return what is known of a job that has run for this many s on its gang."""
-        for key in list(_descriptions(job))[:-1]:
-            seen = self._seen.get(key, ())
-            ended = sum(each.over for each in seen)
-            if ended >= ENOUGH and any(each.over and each.value > age for each in seen):
-                return Alike(survival(seen, age), ended, key[0] == _SAME)
-        seen = self._seen.get((), [])
-        first = FIRST / 2 / max(1, job.workers.gang)
-        return Alike(survival(seen, age, first), sum(each.over for each in seen))
+        left, found = 1.0, list[Seen]()
+        jobs, same = None, False
+        *narrow, widest = _descriptions(job)
+        for key in narrow:
+            seen = [each for each in self._seen.get(key, ()) if each.value > age]
+            ended = sum(each.over for each in self._seen.get(key, ()))
+            if ended < ENOUGH or not any(each.over for each in seen):
+                continue
+            part = left * ended / (ended + SHRUNK)
+            found += _weighted(seen, part)
+            left -= part
+            if jobs is None:
+                jobs, same = ended, key[0] == _SAME
+        every = self._seen.get(widest, [])
+        found += _weighted([each for each in every if each.value > age], left)
+        first = 0.0 if jobs else FIRST / 2 / max(1, job.workers.gang)
+        ended = sum(each.over for each in every)
+        return Alike(survival(found, age, max(first, 1.0)), jobs or ended, same)
+
+
+def _weighted(seen: list[Seen], part: float) -> list[Seen]:
+    """Return the same, with this weight together."""
+    return [Seen(each.value, each.over, part / len(seen)) for each in seen]
 
 
 _SAME = "same"

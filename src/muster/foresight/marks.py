@@ -41,6 +41,11 @@ class Marks:
         self._passed[state.number] = place
         return MARKS[place]
 
+    def at(self, state: JobState) -> str:
+        """Return the last mark that a job has passed; its first if it has passed none."""
+        first = SUBMISSION if state.placement is None else START
+        return MARKS[max(self._passed.get(state.number, -1), MARKS.index(first))]
+
     def forget(self, number: int) -> None:
         """Drop what is known of a job that has ended."""
         self._passed.pop(number, None)

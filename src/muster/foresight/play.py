@@ -85,9 +85,12 @@ class JobForecast:
     @property
     def known_finish(self) -> TimeInterval | None:
         """Its end; None if nothing can be said."""
-        if (not self.own and self.jobs < FEWEST) or (self.start is not None and not self.grounded):
-            return None
-        return self.finish if self.finish.is_known(self.made) else None
+        return self.finish if self.rests and self.finish.is_known(self.made) else None
+
+    @property
+    def rests(self) -> bool:
+        """Whether its finish rests on enough to be told."""
+        return (self.own or self.jobs >= FEWEST) and (self.start is None or self.grounded)
 
 
 Sight = Callable[[View, float], None]

@@ -24,6 +24,12 @@ class TimeInterval:
         """Whether it says anything: its ends differ by less than a factor of 20."""
         return isfinite(self.high) and self.high - now <= WIDEST * max(self.low - now, SOON)
 
+    def not_before(self, other: "TimeInterval") -> "TimeInterval":
+        """Return the same, no part of it before that of another."""
+        return TimeInterval(
+            max(self.middle, other.middle), max(self.low, other.low), max(self.high, other.high)
+        )
+
     def place_of(self, came: float) -> str:
         """Return where an outcome lies: "early", "within" the interval or "late"."""
         return "early" if came < self.low else "late" if came > self.high else "within"

@@ -1,9 +1,9 @@
 """A distribution of lengths from jobs that have ended and jobs that still run.
 
-Jobs that still run count, too: of those that started a while ago only the short ones have ended. Each
-value has the same weight; one that was not reached yet hands its weight on to the larger ones, equally
-(Efron 1967: the Kaplan-Meier estimate). What is handed on beyond the largest, and the weight of one
-value more, is the tail, Pareto's with exponent 1 as in `perf.learnt.lengths`:
+Jobs that still run count, too: of those that started a while ago only the short ones have ended. One
+that was not reached yet hands its weight on to the larger ones, in proportion (Efron 1967: the
+Kaplan-Meier estimate). What is handed on beyond the largest, and the weight of one value more, is the
+tail, Pareto's with exponent 1 as in `perf.learnt.lengths`:
 
     P(W > w | W > x) = x / w
 """
@@ -25,6 +25,7 @@ class Seen:
     value: float
     over: bool = True
     """Whether it has ended; else it takes longer than this."""
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,17 @@ def survival(seen: Iterable[Seen], beyond: float = 0.0, least: float = 1.0) -> S
     """Return the distribution of a value known to exceed `beyond`; `least`: where a tail begins at the
     earliest."""
     after = sorted((each for each in seen if each.value > beyond), key=lambda each: each.value)
-    share, values, weights = 1.0 / (len(after) + 1), [], []
-    left = len(after) + 1
+    values, weights = [], []
+    one = sum(each.weight for each in after) / len(after) if after else 1.0
+    left = whole = one * (len(after) + 1)
+    grown = 1.0 / whole
+    """By how much each weight has grown by what smaller ones have handed on."""
     for each in after:
-        left -= 1
+        left -= each.weight
         if each.over:
             values.append(each.value)
-            weights.append(share)
+            weights.append(each.weight * grown)
         else:
-            share += share / left
+            grown *= 1.0 + each.weight / left
     tail = max(beyond, least, after[-1].value if after else 0.0)
     return Survival(tuple(values), tuple(accumulate(weights)), tail)

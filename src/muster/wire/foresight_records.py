@@ -44,6 +44,8 @@ class AccuracyRecord:
     """"start" or "finish"."""
     since: float
     forecasts: int
+    unknown: int = 0
+    """Those whose interval was too wide to say anything: users were told that it is unknown."""
     groups: tuple[AccuracyGroup, ...] = ()
     reliability: tuple[ReliabilityPoint, ...] = ()
 

@@ -38,12 +38,33 @@ def test_few_forecasts_correct_nothing() -> None:
     assert _learnt(0.5).corrected(SAID, 0.0, (("another", True),)) == SAID
 
 
-def test_forecasts_still_open_count_as_late() -> None:
+def test_forecasts_still_open_count_as_late_once_their_end_has_passed() -> None:
     """Of a hundred jobs a third has ended early; the rest is overdue."""
     found = Calibration()
     for job in range(100):
         found.note(job, PastForecast(0.0, SAID, KINDS))
         if job < 33:
             found.came(job, 950.0)
-    later = TimeInterval(4000.0, 3900.0, 4100.0)
-    assert 2 * 1100.0 < found.corrected(later, 3000.0, KINDS).high - 3000.0 < 4 * 1100.0
+    before = found.corrected(SAID, 0.0, KINDS)
+    for moment in (1200.0, 1500.0, 2000.0, 3000.0):
+        found.advance(moment)
+    after = found.corrected(SAID, 0.0, KINDS)
+    assert after.high > 1.2 * before.high
+
+
+def test_one_far_outlier_moves_an_end_no_further_than_any_other() -> None:
+    near, far = _learnt(0.1, count=100), _learnt(0.1, count=100)
+    for found, came in ((near, 1500.0), (far, 1e9)):
+        found.note(1000, PastForecast(0.0, SAID, KINDS))
+        found.came(1000, came)
+    assert near.corrected(SAID, 0.0, KINDS) == far.corrected(SAID, 0.0, KINDS)
+
+
+def test_too_wide_intervals_are_narrowed() -> None:
+    wide = TimeInterval(1000.0, 100.0, 10_000.0)
+    found = Calibration()
+    for job in range(300):
+        found.note(job, PastForecast(0.0, wide, KINDS))
+        found.came(job, 1000.0 * Random(job).lognormvariate(0.0, 0.2))
+    told = found.corrected(wide, 0.0, KINDS)
+    assert told.high / told.low < 3.0 < wide.high / wide.low

@@ -11,3 +11,9 @@ def test_the_interval_holds_eighty_of_a_hundred() -> None:
 def test_an_interval_over_a_factor_of_twenty_is_unknown() -> None:
     assert TimeInterval(5000.0, 1600.0, 13_000.0).is_known(now=1000.0)
     assert not TimeInterval(5000.0, 1600.0, 13_001.0).is_known(now=1000.0)
+
+
+def test_an_end_is_told_not_before_its_start() -> None:
+    start, finish = TimeInterval(60.0, 20.0, 400.0), TimeInterval(50.0, 30.0, 300.0)
+    assert finish.not_before(start) == TimeInterval(60.0, 30.0, 400.0)
+    assert start.place_of(10.0) == "early" and start.place_of(401.0) == "late"

@@ -19,6 +19,8 @@ def accuracy_page(record: AccuracyRecord) -> str:
             f"{'start' if record.what == 'start' else 'end'}"
         )
     head = f"{counted(record.forecasts, 'forecast')} of a job's {record.what} came true"
+    if record.unknown:
+        head += f"; {record.unknown:,} more said that it is unknown"
     rows = [_row(each) for each in record.groups]
     lines = [head, table(HEADING, rows, left=(0, 1)), "", *_diagram(record.reliability)]
     return "\n".join(lines)

@@ -30,7 +30,7 @@ REST = 1.0
 """Least s between the end of a forecast and the next, which also rests for as long as the last took:
 at most half a core, at the lowest priority."""
 WAITED = 3.0
-"""s of processor time that somebody waits for, at most; for that, fewer worlds are played."""
+"""s that somebody waits for a forecast, about: for that, fewer worlds are played."""
 FEWEST = 4
 """Worlds that are played at least."""
 ANYWAY = 30.0
@@ -85,7 +85,7 @@ class Foresight:
     @property
     def worlds(self) -> int:
         """Worlds that can be played while somebody waits: all, unless the queue is long."""
-        share = WAITED / max(self.busy, WAITED)
+        share = WAITED / max(self.took, WAITED)
         return max(FEWEST, int(WORLDS * share))
 
     async def ask(self, question: Question, *, within: float = PATIENCE, yields: bool = False) -> Any:

@@ -22,7 +22,8 @@ class ForesightService(HistoryService):
         self, caller: Caller, what: str, since: float, pool: str | None = None
     ) -> AccuracyRecord:
         rows = await self._read(lambda: self._store.forecasts(since, pool, MOST))
-        kept = [kept_of(row) for row in rows if row.what == what and row.middle is not None]
+        every = [kept_of(row) for row in rows if row.what == what]
+        kept = [each for each in every if each.said.is_known(each.made)]
         groups = tuple(
             AccuracyGroup(
                 each.by,
@@ -38,7 +39,7 @@ class ForesightService(HistoryService):
             for each in score(kept)
         )
         points = tuple(ReliabilityPoint(*each) for each in reliability(kept))
-        return AccuracyRecord(what, since, len(kept), groups, points)
+        return AccuracyRecord(what, since, len(kept), len(every) - len(kept), groups, points)
 
     async def forecasts(self, caller: Caller, which: str) -> list[JobForecastRecord]:
         record = await self._record(which, caller)

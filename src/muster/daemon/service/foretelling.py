@@ -15,7 +15,7 @@ from muster.wire.records import Forecast
 
 log = structlog.get_logger()
 
-PATIENCE = 8.0
+PATIENCE = 10.0
 """s that a submission waits for its forecast."""
 
 
