@@ -101,7 +101,7 @@ class Container:
         if self.image.endswith(".sqsh"):
             return ("enroot", "apptainer")
         if self.image.startswith("/"):  # a folder
-            return ("bwrap", "apptainer")
+            return ("bwrap", "apptainer", "podman")
         return ("apptainer", "podman") if "://" in self.image else ("podman", "enroot")
 
 

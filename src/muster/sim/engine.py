@@ -49,6 +49,8 @@ from muster.sim.life import Life
 from muster.sim.meetings import Meetings
 from muster.sim.midway import Midway
 from muster.sim.parents import TraceParents
+from muster.sim.sweeps.played_sweep import PlayedSweep
+from muster.sim.sweeps.sweeps_driver import SweepsDriver
 from muster.sim.truth import Arrival
 
 INTERVAL = 60.0
@@ -112,6 +114,8 @@ class Setting:
     """Planners that decide beside each other, each for its own pools."""
     coarse: float = 0.0
     """Least time between two cycles, as a part of the time since the simulation began."""
+    sweeps: tuple[PlayedSweep, ...] = ()
+    """Sweeps beside the jobs."""
 
     def cycle(self) -> Cycle:
         """Return a cycle that decides as set."""
@@ -161,6 +165,7 @@ class Engine:
         self.cycles = 0
         self.events = 0
         self._parents = TraceParents()
+        self.sweeps = SweepsDriver(setting.sweeps)
         self._is_informed = is_informed(setting.pools, setting.policy)
         self._cycle = setting.cycle()
         self._memory = Memory()
@@ -227,7 +232,12 @@ class Engine:
             self.admission.extend(self.view.cluster)
         for node in lost:
             self.executor.after_loss(self.view.jobs, node)
-        return facts
+        # After the ends of this moment, which say who goes on.
+        members = [fact for each in self.sweeps.take(now) for fact in self._submitted(each)]
+        if members:
+            self._idle = 0
+            self._fold(members)
+        return facts + members
 
     def _submitted(self, arrival: Arrival) -> Sequence[Event]:
         if self.setting.admission and self.admission.refuses(arrival):
@@ -248,6 +258,7 @@ class Engine:
                 life = self.executor.lives.pop(fact.job)
                 self.beliefs.ended(life.job, life.truth.work)
                 self.ended.append((life, fact.at))
+                self.sweeps.ended(fact.job, fact.at)
         self._let_start([fact for fact in facts if isinstance(fact, Ended)])
 
     def _let_start(self, ends: Sequence[Ended]) -> None:
@@ -293,6 +304,8 @@ class Engine:
         for decision in decided.decisions:
             if decision.kind is not Kind.WAIT:
                 self.executor.carry_out(before.jobs[decision.job].job, decision)
+            if decision.kind is Kind.START:
+                self.sweeps.started(decision.job, now)
         if facts:
             facts += self.executor.collect()
             self._fold(facts)
@@ -307,10 +320,11 @@ class Engine:
     def _next_moment(self) -> float:
         """Return when something happens next; infinity: never."""
         now = self.clock.now()
-        if not self.view.jobs and self._next is None:
+        members = self.sweeps.next_at(now)
+        if not self.view.jobs and self._next is None and members == inf:
             return inf
         due = self.executor.next_due()
-        first = inf if due is None else due
+        first = members if due is None else min(due, members)
         if self._next is not None:
             first = min(first, self._next.at)
         if self._incidents:

@@ -17,6 +17,9 @@ SAFE = select.PIPE_BUF
 """Bytes that a descriptor takes without blocking once it is writable: it may be somebody else's, whose
 mode must not be changed."""
 
+PARTING = 5.0
+"""s for the other end to close."""
+
 READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 """Events after which reading does not block."""
 
@@ -228,9 +231,13 @@ class Pump:
 
     def _flush(self) -> None:
         outgoing = self.frames.outgoing
-        with contextlib.suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        try:
             while outgoing:
                 del outgoing[: self._sock.send(outgoing[:LONGEST])]
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return
+        except OSError:  # nobody hears us any more; what the other end said last may still be unread
+            outgoing.clear()
 
     def _take(self, one: StreamData | StreamEnd | StreamNote) -> None:
         if isinstance(one, StreamNote):
@@ -289,6 +296,16 @@ class Pump:
         if target.ending and not target.waiting:
             self._targets.pop(stream, None)
             target.ended()
+
+
+def part(sock: socket.socket) -> None:
+    """End our way, and wait until the other end has ended its own: a connection that is closed while
+    something is on its way to us is reset, and what we said last is lost."""
+    with contextlib.suppress(OSError):
+        sock.settimeout(PARTING)
+        sock.shutdown(socket.SHUT_WR)
+        while sock.recv(LONGEST):
+            pass
 
 
 def _is_nonblocking(descriptor: int) -> bool:

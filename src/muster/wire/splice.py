@@ -12,13 +12,16 @@ Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def splice(one: Ends, other: Ends) -> None:
-    """Pass bytes on both ways until either end is closed; then close both."""
+    """Pass bytes on both ways until both ends are closed, or one is and the other has had its time."""
     ways = [
         asyncio.create_task(_pass(one[0], other[1])),
         asyncio.create_task(_pass(other[0], one[1])),
     ]
     try:
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        _, left = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        # Closed while the other end sends, a connection is reset, and what it has not read is lost.
+        if left:
+            await asyncio.wait(left, timeout=CLOSING)
     finally:
         for way in ways:
             way.cancel()
@@ -32,6 +35,10 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while data := await reader.read(PIECE):
             writer.write(data)
             await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+        else:  # TLS cannot be closed one way
+            writer.close()
 
 
 async def close(writer: asyncio.StreamWriter) -> None:

@@ -1,5 +1,6 @@
 """Command lines of container engines, as their documentation has them."""
 
+import resource
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -75,6 +76,32 @@ def test_podman_gets_devices_by_number_and_the_nodes_network() -> None:
     assert words[-1] == "pytorch/pytorch"
 
 
+def test_podman_runs_a_folder_without_writing_to_it_and_within_the_tasks_limits() -> None:
+    words = container_command(order("/images/root", "podman"))
+    assert words[-2:] == ["--rootfs", "/images/root:O"]
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert f"--ulimit=nofile={files[0]}:{files[1]}" in words
+
+
+def test_podman_gets_a_terminal_only_where_there_is_one() -> None:
+    assert "--tty" not in container_command(order("a", "podman"))
+    on_terminal = container_command(order("a", "podman"), terminal=True)
+    assert {"--tty", "--detach-keys="} <= set(on_terminal)
+    for engine in ("apptainer", "enroot"):
+        assert container_command(order("a", engine), terminal=True) == container_command(
+            order("a", engine)
+        )
+
+
+def test_apptainer_of_a_root_with_fewer_capabilities_uses_a_user_namespace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for whole in (True, False):
+        monkeypatch.setattr(containers, "_has_all_capabilities", lambda whole=whole: whole)
+        assert ("--userns" in container_command(order("/a.sif"), root=True)) is not whole
+        assert "--userns" not in container_command(order("/a.sif"))
+
+
 def test_podman_of_root_keeps_no_user() -> None:
     """It refuses to: `keep-id is only supported in rootless mode`."""
     words = container_command(order("pytorch/pytorch", "podman"), root=True)
@@ -117,7 +144,7 @@ def test_a_node_without_the_engine_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ("/images/a.sif", ("apptainer",)),
         ("a.sqsh", ("enroot", "apptainer")),
-        ("/images/root", ("bwrap", "apptainer")),
+        ("/images/root", ("bwrap", "apptainer", "podman")),
         ("docker://a/b", ("apptainer", "podman")),
         ("a/b:latest", ("podman", "enroot")),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 from muster.client.inside.command import DetachKeys, keys_of
 from muster.wire.copying import pack, unpack
 from muster.wire.frames import StreamNote
-from muster.wire.pump import Pump
+from muster.wire.pump import Pump, part
 
 
 def test_a_stream_that_is_not_read_does_not_hold_up_another() -> None:
@@ -47,6 +47,33 @@ def test_a_stream_that_is_not_read_does_not_hold_up_another() -> None:
 def _write(descriptor: int, data: bytes) -> None:
     with open(descriptor, "wb") as file:
         file.write(data)
+
+
+def test_the_last_word_is_heard_by_one_that_still_has_something_to_say() -> None:
+    ours, theirs = socket.socketpair()
+    notes: list[StreamNote] = []
+    sender = Pump(ours, lambda note: None)
+    sender.frames.note(what="exit", code=0)
+    sender.stop()
+    sender.run()
+    ours.close()
+    receiver = Pump(theirs, notes.append)
+    receiver.frames.note(what="size")
+    receiver.run()
+    assert [note.record["what"] for note in notes] == ["exit"]
+    theirs.close()
+
+
+def test_one_that_parts_takes_what_is_on_its_way_to_it() -> None:
+    ours, theirs = socket.socketpair()
+    ours.sendall(b"last words")
+    parting = threading.Thread(target=part, args=(ours,))
+    parting.start()
+    assert (theirs.recv(100), theirs.recv(100)) == (b"last words", b"")
+    theirs.sendall(b"on its way")
+    theirs.close()
+    parting.join()
+    ours.close()
 
 
 def test_what_came_is_written_before_the_end_even_if_the_other_end_is_gone() -> None:

@@ -1,6 +1,7 @@
 """The folder of one task, whose files are the truth: order, claim, start and end."""
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.executors.accounts import Account
-from muster.executors.containers import BWRAP, container_command
+from muster.executors.containers import BWRAP, clean_command, container_command
 from muster.executors.local.identity import ProcessIdentity
 from muster.executors.local.shim import (
     BEGUN,
@@ -128,6 +129,8 @@ class TaskFolder:
         that tells when the daemon was last heard."""
         make_private(self.path)
         root = (account.uid if account else os.geteuid()) == 0
+        name, terminal = _container_name(self.path), order.terminal is not None
+        wrap = container_command(order, root=root, terminal=terminal, name=name)
         content = {
             "argv": list(order.argv),
             "environ": {**(account.environ if account else {}), **order.environ},
@@ -144,8 +147,11 @@ class TaskFolder:
             "lease": order.lease if heard else 0.0,
             "heard": str(heard or ""),
             "terminal": order.terminal,
-            "wrap": (wrap := container_command(order, root=root)),
+            "wrap": wrap,
             "apart": wrap[:1] == [BWRAP],
+            "clean": clean_command(wrap, name),
+            "visit": container_command(order, root=root),
+            "visit_on_terminal": container_command(order, root=root, terminal=True),
         }
         if pack is not None:
             content |= {"pack": str(pack), "unpack": str(Path(order.private) / WORK)}
@@ -221,3 +227,8 @@ def _identity(entry: dict[str, Any]) -> ProcessIdentity:
     return ProcessIdentity(
         int(entry.get("pid", 0)), int(entry.get("ticks", 0)), str(entry.get("boot", ""))
     )
+
+
+def _container_name(folder: Path) -> str:
+    """Return a name that no task of another daemon on this machine has."""
+    return f"muster-{folder.name}-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"

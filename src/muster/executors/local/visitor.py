@@ -27,7 +27,7 @@ if __name__ == "__main__":
 
 from muster.wire.copying import CopyError, Tell, pack, unpack
 from muster.wire.frames import StreamNote
-from muster.wire.pump import Pump
+from muster.wire.pump import Pump, part
 from muster.wire.visits import ERRORS, INPUT, OUTPUT, refuse, set_size
 
 shim: Any = import_module("shim" if __name__ == "__main__" else "muster.executors.local.shim")
@@ -65,6 +65,7 @@ def main(folder: str, visit: dict[str, Any]) -> None:
         refuse(connection, str(problem))
     except OSError as problem:
         refuse(connection, f"{problem.strerror}: {problem.filename or ''}".rstrip(": "))
+    part(connection)
 
 
 def drop(order: dict[str, Any]) -> None:
@@ -98,8 +99,7 @@ class CommandVisit:
     def __init__(self, connection: socket.socket, order: dict[str, Any], visit: dict[str, Any]) -> None:
         self.task = living_task()
         self.order, self.on_terminal = order, False
-        command = list(visit["command"]) or ["/bin/sh", "-c", SHELL]
-        self.argv = [*order.get("wrap", []), *command]
+        self.command = list(visit["command"]) or ["/bin/sh", "-c", SHELL]
         self.pump = Pump(connection, self.hear)
         self.master, self.input, self.pid = -1, -1, 0
         self.ended = False
@@ -128,7 +128,8 @@ class CommandVisit:
         ours, theirs = ends
         self.pid = os.fork()
         if not self.pid:
-            become(self.order, self.argv, environ, theirs, terminal=self.on_terminal)
+            wrap = self.order.get("visit_on_terminal" if self.on_terminal else "visit", [])
+            become(self.order, [*wrap, *self.command], environ, theirs, terminal=self.on_terminal)
         for each in set(theirs):
             os.close(each)
         drop(self.order)
