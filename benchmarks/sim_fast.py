@@ -137,7 +137,8 @@ def large_cycles(
     for devices, jobs in sizes:
         found = kept[devices] = measure_cycles(devices, jobs, repeats)
         times = (found.full, found.one_job, found.look, found.quiet)
-        yield [f"{devices:,}", f"{jobs:,}", *(f"{1e3 * s:.0f}" for s in times), f"{found.changes:,}"]
+        told = (f"{found.changes:,}", f"{found.rests:.2f}")
+        yield [f"{devices:,}", f"{jobs:,}", *(f"{1e3 * s:.0f}" for s in times), *told]
 
 
 def print_cycle_bars(kept: dict[int, CycleTimes]) -> None:
@@ -173,7 +174,8 @@ def main() -> None:
     cycles: dict[int, CycleTimes] = {}
     sizes, repeats = (LARGE[:1], 1) if arguments.quick else (LARGE, 5)
     print_table(
-        "DEVICES JOBS FULL/ms ONE/ms LOOK/ms QUIET/ms CHANGES", large_cycles(sizes, repeats, cycles)
+        "DEVICES JOBS FULL/ms ONE/ms LOOK/ms QUIET/ms CHANGES RESTS",
+        large_cycles(sizes, repeats, cycles),
     )
     for policy, _ in full:
         bar(f"philly-{policy}-s", kept[policy, "philly"]["cpu"], MOST_SECONDS[policy])

@@ -83,6 +83,6 @@ def _best(offer: Offer, rounding: float) -> int:
     are too close to tell."""
     best = max(offer.values)
     near = best - max(rounding, ROUNDING * best)
-    if best <= 0.0 or any(near <= value < best for value in offer.values):
+    if best <= 0.0 or [value for value in offer.values if near <= value < best]:
         return 0
     return offer.counts[offer.values.index(best)]

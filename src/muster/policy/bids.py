@@ -178,14 +178,7 @@ class Bid:
         self.number = state.number
         self.outlook = outlook
         self.curves = curves
-        spec = state.job.workers
-        self.each = spec.need.devices
-        self.asked = spec.gang * self.each
-        """Devices of its gang."""
-        self.gang_rate = max((curve.peaks[0] for curve in curves.values()), default=0.0)
-        """Speed of its gang, on its best type."""
-        self.cheapest = min((curve.cheapest for curve in curves.values()), default=0.0)
-        """Fewest device-seconds of a unit of its work."""
+        self.each = state.job.workers.need.devices
         self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
         """Work left, adjusted for its uncertainty."""
         self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
@@ -212,12 +205,23 @@ class Bid:
         """Workers that it is lent on devices of other types (see `spans`)."""
         self._nodes = view.cluster.index
         """Which node has what devices."""
-        own = curves.get(self.type_held or "")
+        self._note_constants()
+        self.origin = self
+
+    def _note_constants(self) -> None:
+        """Work out what every cycle asks for and never changes."""
+        curves = self.curves.values()
+        self.asked = self.job.workers.gang * self.each
+        """Devices of its gang."""
+        self.gang_rate = max((curve.peaks[0] for curve in curves), default=0.0)
+        """Speed of its gang, on its best type."""
+        self.cheapest = min((curve.cheapest for curve in curves), default=0.0)
+        """Fewest device-seconds of a unit of its work."""
+        own = self.curves.get(self.type_held or "")
         self._has = self.held if own is not None and self.held in own.workers else None
         """The workers that it has on its type, if it could be given as many."""
         self._least = (own.workers[0] / own.workers[-1], float(own.rates[0])) if own else None
         """The part of its largest share on its type that it cannot give up, and its speed with it."""
-        self.origin = self
 
     def _count_pauses(self, view: View, state: JobState) -> None:
         """Note what changes cost it."""

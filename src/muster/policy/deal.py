@@ -70,12 +70,14 @@ def _by_slope(offers: Sequence[Offer], devices: int) -> tuple[list[int], int, li
         if at + 1 < len(slopes[i]):
             heapq.heappush(queue, (-slopes[i][at + 1], i, at + 1))
     margin = margin or (-queue[0][0] if queue else 0.0)
-    doubt = [min((abs(slope - margin) for slope in steep), default=inf) for steep in slopes]
+    doubt = [min([abs(slope - margin) for slope in steep], default=inf) for steep in slopes]
     return chosen, left, doubt
 
 
 def _slopes(offer: Offer, corners: Sequence[int]) -> list[float]:
     counts, values = offer.counts, offer.values
+    if len(corners) == 2:  # most jobs are of one size
+        return [(values[corners[1]] - values[0]) / (counts[corners[1]] - counts[0])]
     return [(values[b] - values[a]) / (counts[b] - counts[a]) for a, b in pairwise(corners)]
 
 
@@ -128,6 +130,8 @@ def _one(best: Array, numbers: Whole, counts: Whole, values: Array) -> tuple[Arr
 
 def _useful(offer: Offer, devices: int) -> list[int]:
     """Return the indices of the counts that are worth more than all smaller ones."""
+    if len(offer.counts) == 2:  # of one size
+        return [0, 1] if offer.counts[1] <= devices and offer.values[1] > 0.0 else [0]
     places, most = [0], 0.0
     for i, (count, value) in enumerate(zip(offer.counts, offer.values, strict=True)):
         if count > devices:

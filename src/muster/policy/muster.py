@@ -107,10 +107,11 @@ class Muster:
             elif state.number in movable:
                 allocations.append(exactly(state.number, state.job.workers.gang))
         measured = {}
-        for bid in (bid for bids in pools.values() for bid in bids):
-            known = bid.remember(memory.measured.get(bid.number, ()), now - self.horizon, now)
-            if known:
-                measured[bid.number] = known
+        for bids in pools.values():
+            for bid in bids:
+                known = bid.remember(memory.measured.get(bid.number, ()), now - self.horizon, now)
+                if known:
+                    measured[bid.number] = known
         again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
         prices, crowded = {}, dict[int, float]()
         deals: list[tuple[Sequence[Bid], Collection[int]]] = []
@@ -244,8 +245,8 @@ class _Deal:
     def _lasting(self) -> float:
         """Return the s for which shares have lasted, with one change in `horizon` as the prior."""
         held = [bid for bid in self._bids if bid.held]
-        ages = sum(self._now - bid.state.submitted for bid in held)
-        changes = sum(bid.changes for bid in held)
+        ages = sum([self._now - bid.state.submitted for bid in held])
+        changes = sum([bid.changes for bid in held])
         horizon = self._rule.horizon
         return min(horizon, (horizon + ages) / (1 + changes))
 
@@ -315,11 +316,14 @@ class _Deal:
         """Ask for a cycle while beliefs may still change what a job should have: where few jobs run,
         and nothing happens, nobody would act upon what they show."""
         held = [bid for bid in self._open if bid.workers]
-        for bid in held:
-            if bid.job.elastic and bid.outlook.spread > 0.0:
-                since = self._now if bid.state.since is None else bid.state.since
-                pause = max(AGAIN * len(held), AGE * (self._now - since))
-                self.again = min(self.again, self._now + pause)
+        since = [
+            self._now if bid.state.since is None else bid.state.since
+            for bid in held
+            if bid.job.elastic and bid.outlook.spread > 0.0
+        ]
+        if since:
+            pause = max(AGAIN * len(held), AGE * (self._now - max(since)))
+            self.again = min(self.again, self._now + pause)
 
     def _within_user_limits(self, bids: Sequence[Bid], offers: list[Offer]) -> list[Offer]:
         """Cut each offer to what it would get if its user's jobs had the user's limit to themselves."""

@@ -35,6 +35,8 @@ Array = npt.NDArray[np.float64]
 
 def hull(counts: Sequence[int], values: Sequence[float]) -> list[int]:
     """Return the corners of the least concave, rising function above these points, from the first."""
+    if len(counts) == 2:  # most jobs are of one size
+        return [0, 1] if values[1] > values[0] else [0]
     corners = [0]
     for i in range(1, len(counts)):
         if values[i] <= values[corners[-1]]:

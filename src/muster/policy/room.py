@@ -58,7 +58,7 @@ class Room:
         for state in view.jobs.values():
             if gone and any(slot.node in gone for slot in state.held()):
                 self._bar(state, gone)
-            elif state.number in stays:
+            elif stays and state.number in stays:
                 self._keep(state)
             elif self._is_free(state):
                 self.movable.append(state)
@@ -67,8 +67,9 @@ class Room:
 
     def _is_free(self, state: JobState) -> bool:
         """Whether the policy decides what the job has."""
-        may = state.phase in _FREE_TO_CHANGE and (state.job.preemptible or state.placement is None)
-        return may and not straddles(state.job, self._entitled.capacity)
+        job = state.job
+        may = state.phase in _FREE_TO_CHANGE and (job.preemptible or state.placement is None)
+        return may and (job.same_generation or not straddles(job, self._entitled.capacity))
 
     def free(self, device_type: str) -> int:
         """Return the devices of the type not given yet."""

@@ -136,9 +136,12 @@ def _could(bid: Bid) -> bool:
     """Whether it keeps or starts with what it was dealt, and could use more or something else."""
     if bid.beside:
         return False
-    keeps = bid.held == bid.workers and bid.type == bid.type_held
-    may = bid.workers > 0 and bid.outlook.spread > 0.0 and (keeps or not bid.held)
-    return may and (_could_grow(bid) or any(each in bid.curves for each in bid.outlook.untried))
+    if not bid.workers or bid.outlook.spread <= 0.0:
+        return False
+    if bid.held and not (bid.held == bid.workers and bid.type == bid.type_held):
+        return False
+    untried = bid.outlook.untried
+    return _could_grow(bid) or (bool(untried) and any(each in bid.curves for each in untried))
 
 
 def _could_grow(bid: Bid) -> bool:

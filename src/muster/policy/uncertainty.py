@@ -15,7 +15,7 @@ It is exp(s^2 / 2), the mean, while s is small, 1.47 at most, and falls from s =
 end soon is worth trying, though its mean is all tail.
 """
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import erf, exp, sqrt
 
 _FROM, _TO, _STEPS = -1.0, 6.0, 280
@@ -47,12 +47,16 @@ def firmness(spread: float, rigid: float = 1.0) -> float:
 @lru_cache(maxsize=1024)
 def _factor(spread: float) -> float:
     mean = exp(spread**2 / 2)
-    found = []
-    for i in range(_STEPS + 1):
-        z = _FROM + i * (_TO - _FROM) / _STEPS
-        done = _normal(z)
-        found.append((mean * _normal(z - spread) + exp(spread * z) * (1.0 - done)) / done)
-    return min(found)
+    return min(
+        (mean * _normal(z - spread) + exp(spread * z) * (1.0 - done)) / done for z, done in _moments()
+    )
+
+
+@cache
+def _moments() -> tuple[tuple[float, float], ...]:
+    """Return each z with Phi(z)."""
+    steps = (_FROM + i * (_TO - _FROM) / _STEPS for i in range(_STEPS + 1))
+    return tuple((z, _normal(z)) for z in steps)
 
 
 def _normal(z: float) -> float:

@@ -123,8 +123,15 @@ class Prospect:
             return [self.rate_with(device_type, count, each) for count, each in pairs]
         speed = self._speed
         table = speed.table(device_type) if isinstance(speed, ByType) else speed
-        if self._slowed == 1.0 and isinstance(table, Table):
-            return table.all_rates(workers)
+        if isinstance(table, Table):
+            rates = table.all_rates(workers)
+            if self._slowed == 1.0:
+                return rates
+            node = most_on_node(self._view, device_type)
+            return [
+                rate / self._slowed if count * self.each % node else rate
+                for count, rate in zip(workers, rates, strict=True)
+            ]
         return [self.rate_with(device_type, count) for count in workers]
 
     def time(self, device_type: str, workers: int) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from muster.model.cluster import NodeState
+from muster.model.cluster import Cluster
 from muster.model.job import Job
 from muster.model.view import Phase, View
 from muster.planner.counts import plan_for
@@ -26,6 +26,8 @@ class Samples:
         self._kept: list[ClusterSample] = []
         self._spacing = 0.0
         self._most = SAMPLES
+        self._seen: tuple[Cluster, tuple[int, int, int]] | None = None
+        """The devices of the last cluster: most moments change nothing of it."""
 
     def see(self, view: View, now: float, must: bool = False) -> None:
         """Keep the cluster after a moment, if far enough from the last sample."""
@@ -33,9 +35,17 @@ class Samples:
             self._kept.pop()
         elif self._kept and not must and now - self._kept[-1].at <= self._spacing:
             return
-        self._kept.append(_sample(view, now))
+        self._kept.append(self._sample(view, now))
         if len(self._kept) > self._most:
             self._thin(now)
+
+    def _sample(self, view: View, now: float) -> ClusterSample:
+        if self._seen is None or self._seen[0] is not view.cluster:
+            self._seen = view.cluster, _devices(view.cluster)
+        used, capacity, stranded = self._seen[1]
+        phases = [state.phase for state in view.jobs.values()]
+        waiting = phases.count(Phase.WAITING)
+        return ClusterSample(now, len(phases) - waiting, waiting, used, capacity, stranded)
 
     def _thin(self, now: float) -> None:
         kept = self._kept
@@ -52,15 +62,11 @@ class Samples:
         return tuple(self._kept)
 
 
-def _sample(view: View, now: float) -> ClusterSample:
-    free = capacity = 0
-    for node in view.cluster.nodes:
-        free += node.free.bit_count()
-        if node.state is not NodeState.LOST:
-            capacity += view.cluster.configuration_of(node).devices
-    _, stranded = view.cluster.free_devices()
-    waiting = sum(state.phase is Phase.WAITING for state in view.jobs.values())
-    return ClusterSample(now, len(view.jobs) - waiting, waiting, capacity - free, capacity, stranded)
+def _devices(cluster: Cluster) -> tuple[int, int, int]:
+    """Return the devices in use, all that are there, and those free on partly used nodes."""
+    free = sum([node.free.bit_count() for node in cluster.nodes])
+    capacity = sum(cluster.present().values())
+    return capacity - free, capacity, cluster.free_devices()[1]
 
 
 def record(life: Life, types: Iterable[str], ended: float | None) -> JobResult:

@@ -31,11 +31,15 @@ _BELIEVED = attrgetter(*(each.name for each in fields(Outlook) if each.name not 
 """All of an outlook but what changes with every step."""
 
 
+_STEADY = {Phase.WAITING, Phase.RUNNING}
+
+
 def may_rest(view: View, now: float) -> bool:
     """Whether no job is being changed, or was just now: then the policy waits for it to settle."""
-    latest = max((state.since or -inf for state in view.jobs.values()), default=-inf)
-    steady = all(state.phase in (Phase.WAITING, Phase.RUNNING) for state in view.jobs.values())
-    return steady and latest < now - RESTS
+    if not {state.phase for state in view.jobs.values()} <= _STEADY:
+        return False
+    latest = max([state.since or -inf for state in view.jobs.values()], default=-inf)
+    return latest < now - RESTS
 
 
 def nothing_new(before: View, after: View, seconds: float) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from muster.perf.learnt.batches import Array
-from muster.perf.learnt.way import start, stretch
+from muster.perf.learnt.way import lengths, start, stretch
 
 
 class Costs:
@@ -17,13 +17,12 @@ class Costs:
         self._batches, self._free = batches, free or len(batches) > 1
         self._best = rates.argmax(axis=0)
         self._each = 1 / rates.max(axis=0)
-        starts = [start(i) for i in range(self._each.shape[1] + 1)]
-        self._until = np.cumsum(self._each * np.diff(starts), axis=1)
+        self._until = np.cumsum(self._each * lengths(self._each.shape[1]), axis=1)
         self._alone = [0.0, *self._until[0].tolist()], self._each[0].tolist()
 
     def alone(self, begin: float, end: float) -> float:
         """Return s on one device between two points of progress; the last stretch has no end."""
-        return self._one(end) - self._one(begin)
+        return self._one(end) - (self._one(begin) if begin else 0.0)
 
     def between(self, begin: int, end: int) -> Array:
         """Return s on each number of devices from the start of a stretch to the end of another."""

@@ -34,6 +34,7 @@ from muster.perf.learnt.tables import ByType
 from muster.perf.learnt.told import Told
 from muster.perf.learnt.way import Way, stretch
 from muster.perf.mixture import mixed_rate
+from muster.perf.speed.fitted import Prior
 from muster.perf.speed.foresight import Foresight
 
 T = TypeVar("T")
@@ -291,7 +292,8 @@ class Learner:
             end = done + work.middle
             return end, Left(costs.alone(done, end), work.spread)
         end = kind.reached
-        passed, reached = (costs.alone(0.0, each) if kind.steps else 0.0 for each in (done, end))
+        passed = costs.alone(0.0, done) if kind.steps else 0.0
+        reached = passed if end == done or not kind.steps else costs.alone(0.0, end)
         declared = self._declared(job, kind, stretch(done))
         if declared > passed:
             return end, Left(declared - passed, DECLARED)
@@ -356,8 +358,9 @@ class Learner:
         if not told or job.batch is None or len(self._batches(job, kind)) > 1:
             return speed
         for name, steps in kind.steps.items():  # what has run fits
-            told[name] = max((told.get(name, inf), *(at.split.at_once for at in steps.places())))
-        parts = [kind.split(job.batch, k).at_once for k in range(1, job.workers.most + 1)]
+            told[name] = max(told.get(name, inf), steps.largest())
+        asked = ("parts", kind.name, job.batch, job.workers.most)
+        parts = self._kept(asked, (kind.range, kind.at_once), lambda: _parts(job, kind))
         held = ByType(
             tuple((name, table.only(parts, told.get(name, inf))) for name, table in speed.tables)
         )
@@ -439,7 +442,7 @@ class Learner:
             packed(devices, self._node_devices[device_type]), kind.split(batch, devices)
         )
         key = ("spread", kind.name, device_type, devices, batch)
-        version = self._base(kind, device_type), steps.known()
+        version = self._base(kind, device_type), steps.fitted()
         spread = self._kept(key, version, lambda: steps.spread(place))
         return spread if device_type in kind.steps else hypot(spread, SPREAD)
 
@@ -502,10 +505,19 @@ class Learner:
 
     def _unseen(self, kind: _Kind, device_type: str) -> StepTimes:
         """Return what is believed of an application's steps on a type before any was reported."""
+        seen = kind.foreseen.get(device_type)
+        prior = self._kept(
+            ("unseen", device_type, seen),
+            (self._heard, self._ended, len(self._kinds)),
+            lambda: replace(self._prior(device_type), foresight=seen),
+        )
+        return StepTimes(prior)
+
+    def _prior(self, device_type: str) -> Prior:
+        """Return what all applications say of one that is unknown."""
         known = (each.steps[device_type] for each in self._kinds.values() if device_type in each.steps)
         found = [unknowns for steps in known if (unknowns := steps.unknowns()) is not None]
-        prior = self._kept(("prior", device_type), len(found), lambda: prior_from(found))
-        return StepTimes(replace(prior, foresight=kind.foreseen.get(device_type)))
+        return self._kept(("prior", device_type), len(found), lambda: prior_from(found))
 
     def _lately(self, kind: _Kind, asked: tuple[object, ...], make: Callable[[], T]) -> T:
         """Return the last answer while nothing was heard that could change it: of this application,
@@ -523,6 +535,11 @@ class Learner:
             known = self._memo[key] = state, make()
         found: T = known[1]
         return found
+
+
+def _parts(job: Job, kind: _Kind) -> list[int]:
+    """Return the samples at a time on each of 1, 2, ... devices."""
+    return [kind.split(job.batch, k).at_once for k in range(1, job.workers.most + 1)]
 
 
 def _compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:

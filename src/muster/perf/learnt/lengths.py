@@ -93,9 +93,10 @@ class Lengths:
         least = max(done, exceeds)
         alive = self._sorted[bisect_right(self._sorted, least) :]
         tail = alive[-1] if alive else max(least, first / 2)
-        low, middle, high = (
-            max(_quantile(alive, tail, part) - done, LEAST * tail) for part in (SIGMA, 0.5, 1 - SIGMA)
-        )
+        least = LEAST * tail
+        low, middle, high = [
+            max(_quantile(alive, tail, part) - done, least) for part in (SIGMA, 0.5, 1 - SIGMA)
+        ]
         return Left(middle, log(high / low) / 2)
 
 

@@ -100,8 +100,8 @@ class StepTimes:
         """Whether the form is wrong."""
         self._moved_on = False
         """Whether the residue is out of date."""
-        self._version = 0
-        """Counts changes of either."""
+        self._version = self._fits = 0
+        """Count changes of either, and of the form."""
         self.widest = 0
         """The most devices of any report."""
 
@@ -133,6 +133,15 @@ class StepTimes:
         """Return where it was measured, each as a single pass."""
         return [PlacedSplit(each.shape, Split(each.devices, each.batch, 0)) for each in self._reports]
 
+    def largest(self) -> int:
+        """Return the most samples that a device was measured with."""
+        return max(setting.batch for setting in self._reports)
+
+    def fitted(self) -> tuple[int, int, Prior]:
+        """Return a version that changes with the form, the widest report and the prior."""
+        self._refresh()
+        return self._fits, self.widest, self._prior
+
     def known(self) -> tuple[int, int, Prior]:
         """Return a version that changes with the fit, the widest report and the prior."""
         self._refresh()
@@ -146,6 +155,7 @@ class StepTimes:
         if self._stale:
             fit = fit_placed(list(means.values()), self._prior)
             self._fit = None if isinstance(fit, Unknown) else fit
+            self._fits += 1
             self._fitted_to = {setting: log(mean.seconds) for setting, mean in means.items()}
         self._known = {setting: log(mean.seconds) for setting, mean in means.items()}
         if self._fit is not None:
@@ -229,8 +239,8 @@ def _one_pass(place: PlacedSplit, seconds: float, sync: float | None) -> PlacedS
 
 def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
     """Return one sample for all reports of a setting: log means of step and computing."""
-    seconds = exp(sum(log(each.seconds) for each in reports) / len(reports))
-    if any(each.sync is None for each in reports):
+    seconds = exp(sum([log(each.seconds) for each in reports]) / len(reports))
+    if None in [each.sync for each in reports]:
         return PlacedSample(reports[0].setting, seconds)
-    computing = exp(sum(log(each.computing) for each in reports) / len(reports))
+    computing = exp(sum([log(each.computing) for each in reports]) / len(reports))
     return PlacedSample(reports[0].setting, seconds, max(seconds - computing, 0.0))

@@ -5,7 +5,11 @@ divided into stretches, each an eighth of all before it; each keeps the mean log
 One without reports is like the last before it that has some.
 """
 
+from functools import cache
 from math import exp, log, log1p
+
+import numpy as np
+from numpy.typing import NDArray
 
 STRETCH = 1.125
 """Ratio of the ends of a stretch: a job's second half is six of them."""
@@ -46,9 +50,16 @@ class Way:
 
 def stretch(done: float) -> int:
     """Return the stretch of a job that has done this much work."""
-    return int(log1p(max(done, 0.0)) / _LOG)
+    return int(log1p(done) / _LOG) if done > 0.0 else 0
 
 
+@cache
 def start(at: int) -> float:
     """Return the work at which a stretch begins."""
     return float(STRETCH**at - 1)
+
+
+@cache
+def lengths(count: int) -> NDArray[np.float64]:
+    """Return the work of each of the first stretches."""
+    return np.diff([start(i) for i in range(count + 1)])
