@@ -11,6 +11,12 @@ GB = 10**9
 LEVELS = {level.word: level for level in Level}
 
 
+def with_most(job: Job, most: int) -> Job:
+    """The job with up to this many workers."""
+    spec = replace(job.workers, most=most)
+    return replace(job, roles=tuple(spec if each.role is Role.WORKER else each for each in job.roles))
+
+
 def changed(job: Job, change: RequestChange) -> Job:  # noqa: PLR0911
     """The job with one field set to its new value."""
     role = Role.SERVER if change.field.startswith("server ") else Role.WORKER
@@ -26,7 +32,9 @@ def changed(job: Job, change: RequestChange) -> Job:  # noqa: PLR0911
         case "pool":
             return replace(job, pool=change.value)
         case "devices" | "workers":
-            return with_workers(job, int(change.value))
+            least, _, most = change.value.partition("..")
+            one = with_workers(job, int(least))
+            return with_most(one, int(most)) if most else one
         case "devices per worker":
             return with_need(job, role, devices=int(change.value))
         case "cores":

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_origin, get_type_hints
 
+from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.protocol import (
     ME,
     Caller,
@@ -22,7 +23,6 @@ from muster.daemon.service.protocol import (
     ForbiddenError,
     JobQuery,
     NotFoundError,
-    PoolRules,
     RefusedError,
     Service,
     Shape,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from muster.agent.identity import AgentFolder
+from muster.agent.trust.identity import AgentFolder
 from muster.executors.fleet.authority import new_request
 from muster.executors.fleet.identities import Identities
 from muster.executors.transit import order_fields

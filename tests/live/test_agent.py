@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.executors.fleet.identities import JoinError
+from muster.executors.fleet.join_error import JoinError
 from muster.model.job import Role
 from muster.model.task import TaskId
 from muster.store.store import Store, open_store
@@ -284,7 +284,7 @@ LARGE = (
 
 def test_an_agent_imports_no_large_library() -> None:
     code = (
-        "import sys, muster.agent.agent, muster.agent.command, muster.agent.join, platformdirs\n"
+        "import sys, muster.agent.agent, muster.agent.command, muster.agent.trust.join, platformdirs\n"
         f"print([name for name in {LARGE} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

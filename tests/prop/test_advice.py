@@ -3,16 +3,21 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.core.cycle.cycle import Memory, decide
 from muster.core.state.admit import refuse
+from muster.core.why.advice import ROUNDS, Advice, AdviceQuestion, advise
 from muster.model.decision import Kind
+from muster.model.event import Cancelled, Reprioritised, Reshaped
 from muster.model.job import Job, Locality, Need, Role, RoleSpec
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
+from muster.policy.base import Policy
 from muster.policy.fifo import Fifo
+from muster.policy.registry import POLICIES
 from tests.builders import GB
 from tests.changes import changed
 from tests.numbers import number
@@ -40,8 +45,54 @@ def test_a_job_with_the_change_that_its_reason_names_would_have_started(history:
             other = replace(state, job=changed(state.job, decision.reason.would_start))
             twin = replace(frame.before, jobs={**frame.before.jobs, state.number: other})
             again = World(twin, frame.now, frame.memory).cycle()
-            others = again.names(Kind.START) - frame.names(Kind.START)
-            assert others, decision.reason
+            assert state.job.name in again.names(Kind.START), decision.reason
+
+
+def follow(asked: AdviceQuestion, advice: Advice, policy: Policy) -> tuple[World, int]:
+    """A user who takes the advice: the world after that, and the number of the job."""
+    state, now = asked.view.jobs[asked.job], asked.now
+    world = World(asked.view, now, asked.memory, policy)
+    if advice.change.field == "priority":
+        world.happen(Reprioritised(state.number, int(advice.change.value), "user", now))
+    elif not advice.again:
+        world.happen(Reshaped(state.number, changed(state.job, advice.change).roles, now))
+    else:
+        new = max(asked.view.jobs) + 1
+        world.happen(Cancelled(state.number, now))
+        world.submit(replace(changed(state.job, advice.change), number=new))
+        return world, new
+    return world, state.number
+
+
+def workers(world: World, job: int) -> int:
+    """What a job has, or is about to have."""
+    state = world.view.jobs[job]
+    placed = state.target or state.placement
+    return placed.count(Role.WORKER) if placed else 0
+
+
+@pytest.mark.parametrize("policy", ["fifo", "muster", "tiresias", "srtf", "max-min"])
+@given(history=histories())
+@settings(EVERY, max_examples=6)
+def test_advice_that_is_followed_gives_that_very_job_what_it_says(
+    policy: str, history: History
+) -> None:
+    found = POLICIES[policy]
+    world = history.world()
+    world.policy = found
+    for frame in history.play(world):
+        for decision in frame.of(Kind.WAIT)[:2]:
+            pools = tuple(frame.before.pools.leaves())
+            asked = AdviceQuestion(frame.before, frame.now, frame.memory, decision.job, pools, 8)
+            for advice in advise(found, asked):
+                then, job = follow(asked, advice, found)
+                had = workers(then, job)
+                then.cycle()
+                if not advice.at_once:
+                    for _ in range(ROUNDS - 1):
+                        if workers(then, job) <= had:
+                            then.settle(0.0)
+                assert workers(then, job) == advice.workers > had, advice
 
 
 @given(histories())

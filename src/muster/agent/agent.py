@@ -19,20 +19,20 @@ from functools import partial
 from typing import Any
 
 import muster
-from muster.agent.courier import Courier
-from muster.agent.departing import Departure, read_notice
-from muster.agent.fence import Fence
-from muster.agent.health import HealthProbe
-from muster.agent.identity import AgentFolder
-from muster.agent.link import Connection, dial
-from muster.agent.machine import interface_of
-from muster.agent.offer import Offered
+from muster.agent.node.departing import Departure, read_notice
+from muster.agent.node.health import HealthProbe
+from muster.agent.node.machine import interface_of
+from muster.agent.node.offer import Offered
 from muster.agent.options import AgentError, AgentOptions
-from muster.agent.orders import OrderDesk
-from muster.agent.packs import PackCache
-from muster.agent.renewal import Renewal
-from muster.agent.told_once import ToldOnce
-from muster.agent.visits import AgentVisits
+from muster.agent.talk.courier import Courier
+from muster.agent.talk.link import Connection, dial
+from muster.agent.talk.told_once import ToldOnce
+from muster.agent.tasks.fence import Fence
+from muster.agent.tasks.orders import OrderDesk
+from muster.agent.tasks.packs import PackCache
+from muster.agent.tasks.visits import AgentVisits
+from muster.agent.trust.identity import AgentFolder
+from muster.agent.trust.renewal import Renewal
 from muster.executors.local import LocalExecutor
 from muster.executors.local.cgroups import find_groups
 from muster.executors.local.shim import uptime

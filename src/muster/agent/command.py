@@ -15,11 +15,11 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-from muster.agent.identity import AgentFolder
-from muster.agent.join import has_joined, join, read_token
-from muster.agent.offer import describe
+from muster.agent.node.offer import describe
 from muster.agent.options import MACHINES, AgentError, AgentOptions
 from muster.agent.systemd_unit import unit
+from muster.agent.trust.identity import AgentFolder
+from muster.agent.trust.join import has_joined, join, read_token
 from muster.executors.transit import offer_fields
 from muster.wire.join_token import JoinToken, split_address
 

@@ -37,6 +37,7 @@ from muster.api.routes.admin import (
 )
 from muster.api.routes.daemon import daemon_routes
 from muster.api.routes.events import event_routes
+from muster.api.routes.foresight import foresight_routes
 from muster.api.routes.history import history_routes
 from muster.api.routes.jobs import job_routes
 from muster.api.routes.logs import log_routes
@@ -47,6 +48,7 @@ from muster.api.routes.submissions import submission_routes, submit_sent
 from muster.api.routes.sweeps import sweep_routes
 from muster.api.routes.usage import usage_routes
 from muster.api.routes.visits import visit_routes
+from muster.api.routes.whatif import whatif_routes
 from muster.api.streams import Streams
 from muster.daemon.service.protocol import Caller, Service, ServiceError
 
@@ -58,6 +60,7 @@ ROUTES = (
     ("/v1", "visits", visit_routes),
     ("/v1", "events", event_routes),
     ("/v1", "history", history_routes),
+    ("/v1", "forecasts", foresight_routes),
     ("/v1/packs", "packs", pack_routes),
     ("/v1/sweeps", "sweeps", sweep_routes),
     ("/v1/nodes", "nodes", node_routes),
@@ -69,6 +72,7 @@ ROUTES = (
     ("/v1/notifications", "notifications", notification_routes),
     ("/v1/notification-key", "notifications", signing_routes),
     ("/v1/policy", "policy", policy_routes),
+    ("/v1/what-if", "what if", whatif_routes),
     ("/v1/tokens", "tokens", token_routes),
     ("/v1/agent-tokens", "tokens", agent_token_routes),
     ("/v1/rotate", "tokens", rotation_routes),

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from muster.daemon.service.protocol import PoolRules, Shape
+from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.protocol import Shape
 from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.pool import Quota
 from muster.wire.use_records import SubscriptionRecord
@@ -41,13 +42,13 @@ PolicyText = Annotated[str, Field(pattern=_POLICY)]
 DeviceType = Annotated[str, Field(pattern=_TYPE)]
 
 
-class _Body(BaseModel):
+class RequestBody(BaseModel):
     """Strict: no text for numbers, no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class ShapeBody(_Body):
+class ShapeBody(RequestBody):
     """How many tasks a job asks for."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"least": 2, "most": 8}]})
@@ -68,7 +69,7 @@ class ShapeBody(_Body):
         return Shape(self.least, self.most, self.servers)
 
 
-class PackBody(_Body):
+class PackBody(RequestBody):
     """A part of a packed folder."""
 
     model_config = ConfigDict(
@@ -88,13 +89,13 @@ class PackBody(_Body):
         return data
 
 
-class PriorityBody(_Body):
+class PriorityBody(RequestBody):
     """A job's new priority."""
 
     priority: int = Field(description="Higher is sooner.", examples=[10])
 
 
-class UntilBody(_Body):
+class UntilBody(RequestBody):
     """What ends a job's training."""
 
     until: str = Field(
@@ -104,7 +105,7 @@ class UntilBody(_Body):
     )
 
 
-class SweepSizeBody(_Body):
+class SweepSizeBody(RequestBody):
     """How many members of a sweep may have tasks at once."""
 
     at_most: Annotated[int, Field(ge=1, le=MAX_TASKS)] | None = Field(
@@ -112,7 +113,7 @@ class SweepSizeBody(_Body):
     )
 
 
-class ContinueBody(_Body):
+class ContinueBody(RequestBody):
     """Members of a sweep that go on from their checkpoints."""
 
     model_config = ConfigDict(
@@ -127,7 +128,7 @@ class ContinueBody(_Body):
     )
 
 
-class QuotaBody(_Body):
+class QuotaBody(RequestBody):
     """A pool's quota of one device type."""
 
     reservation: Devices = Field(default=0, description="Devices it can always reclaim.")
@@ -144,7 +145,7 @@ class QuotaBody(_Body):
         return Quota(self.reservation, self.share, self.limit, self.reservation_part, self.limit_part)
 
 
-class PoolBody(_Body):
+class PoolBody(RequestBody):
     """A pool; what is not given stays unchanged."""
 
     model_config = ConfigDict(
@@ -193,7 +194,7 @@ class PoolBody(_Body):
         return PoolRules(allow, *limits, tuple(self.lifted), self.policy, self.budget, self.aim)
 
 
-class LimitBody(_Body):
+class LimitBody(RequestBody):
     """What one user may have at once; what is not given stays unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"jobs": 50}]})
@@ -209,7 +210,7 @@ class LimitBody(_Body):
     )
 
 
-class SubscriptionBody(_Body):
+class SubscriptionBody(RequestBody):
     """Whom to tell what of which jobs."""
 
     model_config = ConfigDict(
@@ -239,7 +240,7 @@ class SubscriptionBody(_Body):
         return SubscriptionRecord(name, "", on, self.webhook, self.command, *more)
 
 
-class DrainBody(_Body):
+class DrainBody(RequestBody):
     """When a node must be empty."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"within": 1800.0}]})
@@ -250,13 +251,13 @@ class DrainBody(_Body):
     )
 
 
-class PolicyBody(_Body):
+class PolicyBody(RequestBody):
     """The policy to use from the next cycle on."""
 
     name: PolicyText = Field(examples=["muster"])
 
 
-class InvitationBody(_Body):
+class InvitationBody(RequestBody):
     """A join token to create."""
 
     node: Name | None = Field(
@@ -268,13 +269,13 @@ class InvitationBody(_Body):
     )
 
 
-class RotationBody(_Body):
+class RotationBody(RequestBody):
     """How to replace a secret."""
 
     at_once: bool = Field(default=False, description="Whether to no longer accept the old one.")
 
 
-class RedeemBody(_Body):
+class RedeemBody(RequestBody):
     """A code that logs a browser in."""
 
     code: Annotated[str, Field(min_length=1, max_length=200)] = Field(
@@ -282,7 +283,7 @@ class RedeemBody(_Body):
     )
 
 
-class TokenBody(_Body):
+class TokenBody(RequestBody):
     """A token to create."""
 
     name: Name = Field(description="Name of the token.", examples=["laptop"])

@@ -25,7 +25,9 @@ class LazyRoute(APIRoute):
             for status, each in (responses or {}).items()
         }
         super().__init__(path, endpoint, responses=plain, **options)
-        self._described = lambda: APIRoute(path, endpoint, responses=responses, **options)
+        self._described: Callable[[], APIRoute] = lambda: APIRoute(
+            path, endpoint, responses=responses, **options
+        )
 
     def described(self) -> APIRoute:
         """Return the same route with its models."""

@@ -16,6 +16,8 @@ INTERRUPTED = 130
 
 WOULD_START, WOULD_WAIT, NO_FORECAST = 0, 1, 255
 """Of `muster run --dry-run`: the contract of Nomad's `job plan`."""
+WORSE = 3
+"""Of `muster whatif --check`: some job would end later."""
 
 MEANINGS = {
     SUCCEEDED: "succeeded",

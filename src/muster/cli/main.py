@@ -23,6 +23,7 @@ from muster.cli.daemon.page import page
 from muster.cli.exits import BAD_INPUT, EPILOG
 from muster.cli.group import QuickGroup
 from muster.cli.inside.commands import inside
+from muster.cli.jobs.accuracy import accuracy
 from muster.cli.jobs.commands import jobs
 from muster.cli.jobs.control import control
 from muster.cli.jobs.history import history
@@ -32,6 +33,7 @@ from muster.cli.offline.shell import COMPLETE, shell
 from muster.cli.options import ADMIN, JOBS, OFFLINE, option
 from muster.cli.sim.commands import sim
 from muster.cli.sweeps.commands import sweep
+from muster.cli.whatif.commands import whatif
 
 app = typer.Typer(
     name="muster",
@@ -64,7 +66,9 @@ def _options(
 app.add_typer(jobs)
 app.add_typer(control)
 app.add_typer(history)
+app.add_typer(accuracy)
 app.add_typer(usage)
+app.add_typer(whatif)
 app.add_typer(sweep, rich_help_panel=JOBS)
 app.add_typer(compat, rich_help_panel=JOBS)
 app.add_typer(inside)

@@ -65,6 +65,10 @@ def _parameters(group: Any) -> list[Parameter]:
     ]
 
 
+DryRun = Annotated[
+    bool,
+    option(None, "Only show what it would do to the live jobs (docs/how-to/what-if.md).", "--dry-run"),
+]
 Which = Annotated[
     str,
     typer.Argument(

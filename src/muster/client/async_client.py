@@ -137,6 +137,8 @@ class AsyncClient(_InThreads[Client]):
     timeline = _Streamed(Client.timeline)
 
     forecast = _Awaited(Client.forecast)
+    forecasts = _Awaited(Client.forecasts)
+    accuracy = _Awaited(Client.accuracy)
     active_jobs = _Awaited(Client.active_jobs)
     job = _Awaited(Client.job)
     record = _Awaited(Client.record)

@@ -13,6 +13,7 @@ import msgspec
 
 from muster.client.connection import PATIENCE, DaemonConnection, place
 from muster.client.errors import ClientError
+from muster.client.foresight_calls import ForesightCalls
 from muster.client.handle import Handle, InsideHandle, parents_numbered
 from muster.client.history_calls import HistoryCalls
 from muster.client.http import httpx
@@ -26,6 +27,7 @@ from muster.client.pipeline import completed, read_pipeline
 from muster.client.settings import TOKEN, URL, read_settings
 from muster.client.ship import as_shipped, shipping
 from muster.client.sweep_calls import SweepCalls
+from muster.client.whatif_calls import WhatIfCalls
 from muster.wire.map_records import ClusterMap
 from muster.wire.records import (
     ActRecord,
@@ -61,7 +63,7 @@ INSIDE = "MUSTER_JOB"
 """Set in the environment of every task of a job."""
 
 
-class Client(WaysIn, SweepCalls, HistoryCalls):
+class Client(WaysIn, SweepCalls, HistoryCalls, ForesightCalls, WhatIfCalls):
     """Talks to a daemon: that of `url`, else of MUSTER_URL and MUSTER_API_TOKEN, else of the last
     `muster up`.
 
@@ -533,6 +535,11 @@ class Client(WaysIn, SweepCalls, HistoryCalls):
             from muster.client.pack_upload import upload  # seldom needed
 
             upload(self.connection, pack)
+
+    def asked_about(self, job: Mapping[str, Any] | str | Path) -> dict[str, Any]:
+        """Return a job as it would be submitted."""
+        record = job if isinstance(job, Mapping) else read_file(Path(job))
+        return self._complete(record, None)[0]
 
     def _complete(
         self, record: Mapping[str, Any], env: Env | None

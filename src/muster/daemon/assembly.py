@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from muster.daemon.foresight.foresight import Foresight
 from muster.daemon.gang.perform import Performer
 from muster.daemon.learn import KINDS, Beliefs
 from muster.daemon.loop.clock import RealClock
@@ -18,7 +19,6 @@ from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.notify.notifier import Notifier
 from muster.daemon.service.packs import PackShelf
-from muster.daemon.service.sweep_service import SweepService
 from muster.daemon.service.trust_requests import SECRET
 from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.node_place import NodePlace, place_of
@@ -26,6 +26,7 @@ from muster.daemon.tasks.orders import Orders, Surroundings
 from muster.daemon.tasks.ports import PortRows
 from muster.daemon.tasks.task_messages import TaskMessages, log_protocol_error
 from muster.daemon.tasks.task_tls import is_loopback, new_task_tls
+from muster.daemon.whatif.whatif_service import WhatIfService
 from muster.executors.accounts import TOGETHER, Submitters
 from muster.executors.environment import PORTS
 from muster.executors.packs import PACKS
@@ -89,6 +90,8 @@ class Site:
     """Whether decisions are made by what links have carried, or by the cluster file alone."""
     planners: int = 1
     """Planners that decide beside each other; more than one are processes of their own."""
+    foresight: bool = True
+    """Whether the future of live jobs is played, in a process of its own."""
 
 
 class RunningDaemon:
@@ -100,17 +103,20 @@ class RunningDaemon:
         self.daemon, self.tasks = daemon, tasks
         name, folder_of = site.cluster.name, around.folder_of
         packs = PackShelf(site.folder.parent / PACKS)
-        self.service = SweepService(daemon, name, folder_of, site.submitters, site.caveats, packs)
+        self.service = WhatIfService(daemon, name, folder_of, site.submitters, site.caveats, packs)
         self.service.identities, self.service.job_secrets = site.identities, around.secrets
         self.service.gone = site.gone
         self.notifier = self.service.notifier = Notifier(daemon)
         daemon.noted.append(self.service.count_members)
+        self.foresight = self.service.foresight = Foresight(daemon) if site.foresight else None
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Start its loop."""
         self._task = asyncio.get_running_loop().create_task(self.daemon.run(), name="muster-daemon")
         self.notifier.begin()
+        if self.foresight is not None:
+            self.foresight.begin()
 
     async def ended(self) -> None:
         """Wait until the daemon ends; raises its error."""
@@ -119,6 +125,8 @@ class RunningDaemon:
 
     async def close(self) -> None:
         """Stop the daemon; tasks keep running."""
+        if self.foresight is not None:
+            await self.foresight.close()
         await self.notifier.close()
         self.daemon.close()
         with contextlib.suppress(asyncio.CancelledError):

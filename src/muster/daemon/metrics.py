@@ -19,6 +19,7 @@ from prometheus_client import (
 
 from muster.core.cycle.cycle import Decisions
 from muster.core.quotas.demand import held_by_type
+from muster.daemon.forecast_gauges import ForecastGauges
 from muster.daemon.node_gauges import NodeGauges
 from muster.model.cluster import Cluster, Node, NodeState, fragmentation
 from muster.model.decision import Decision, Kind
@@ -89,6 +90,7 @@ class Metrics:
         self._nodes = gauge("muster_nodes", "Nodes, by engine and state", ["engine", "state"])
         self._agents = gauge("muster_agents", "Agents that are connected")
         self._health = NodeGauges(self._registry)
+        self.forecasts = ForecastGauges(self._registry)
 
     # --- events ---
 

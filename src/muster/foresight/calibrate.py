@@ -60,7 +60,8 @@ class Calibration:
 
     def note(self, job: int, told: PastForecast) -> None:
         """Keep a forecast as it was before correction."""
-        self._open.setdefault(job, []).append(told)
+        if told.came is None:
+            self._open.setdefault(job, []).append(told)
         for kind in told.kinds:
             self._told.setdefault(kind, deque(maxlen=KEPT)).append(told)
 
@@ -68,6 +69,12 @@ class Calibration:
         """Note what came of a job's forecasts."""
         for each in self._open.pop(job, ()):
             each.came = at
+
+    def drop(self, job: int) -> None:
+        """Forget the open forecasts of a job that somebody stopped: nothing comes of them."""
+        for each in self._open.pop(job, ()):
+            for kind in each.kinds:
+                self._told[kind] = deque((e for e in self._told[kind] if e is not each), KEPT)
 
     def corrected(self, said: TimeInterval, now: float, kinds: Iterable[Hashable]) -> TimeInterval:
         """Return the interval, corrected by the first of these kinds of which enough came true."""

@@ -16,6 +16,7 @@ from muster.foresight.drawn_job import DrawnJob
 from muster.foresight.likes import Alike, Likes
 from muster.foresight.past import Past, PastJob, gang_rate, unmeasured
 from muster.foresight.survival import Survival
+from muster.model.cluster import Cluster
 from muster.model.event import NodeEvent
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Speed
@@ -39,6 +40,8 @@ class WorldDraws:
         self._worlds, self._seed = worlds, seed
         self._types = view.cluster.device_types()
         self._every = Likes(past)
+        # Of this moment: the past goes on while worlds are played.
+        self._ages = {n: known.length for n in view.jobs if (known := past.of(n)) is not None}
         self._likes: dict[int, Alike] = {}
         """Of live jobs, by number."""
         self._submitted = {each.job.number: each for each in past}
@@ -51,6 +54,10 @@ class WorldDraws:
         state = self._view.jobs[number]
         return 0 if self._is_known(state) else self._alike(state).jobs
 
+    def is_own(self, number: int) -> bool:
+        """Whether a forecast rests on what the job itself has shown or declared."""
+        return self._is_known(self._view.jobs[number])
+
     def underway(self, world: int) -> dict[int, Underway]:
         """Return every live job as it turns out in this world."""
         return {number: self._one(state, world) for number, state in self._view.jobs.items()}
@@ -59,9 +66,12 @@ class WorldDraws:
         """Yield the jobs that come in this world."""
         return self._coming.draw(Random(f"{self._seed}/{world}/coming"), self._again)
 
-    def incidents(self, world: int, until: float) -> tuple[NodeEvent, ...]:
-        """Return the nodes that are lost and return in this world."""
-        seed, cluster = f"{self._seed}/{world}", self._view.cluster
+    def incidents(
+        self, world: int, until: float, cluster: Cluster | None = None
+    ) -> tuple[NodeEvent, ...]:
+        """Return the nodes that are lost and return in this world; a node's are the same in whatever
+        cluster it is."""
+        seed, cluster = f"{self._seed}/{world}", cluster or self._view.cluster
         found = self._past.outages.draw(cluster, self._now, until, seed)
         return tuple(sorted(found, key=lambda event: event.at))
 
@@ -110,8 +120,7 @@ class WorldDraws:
         return gang_rate(job, believed, job.device_types or self._types) or 1.0
 
     def _age(self, number: int) -> float:
-        known = self._past.of(number)
-        return 0.0 if known is None else known.length
+        return self._ages.get(number, 0.0)
 
     # Jobs like past ones
 

@@ -1,12 +1,13 @@
 """Forecasts that learn: the past is followed, and each forecast is held to what came of it."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from muster.foresight.calibrate import Calibration, PastForecast
-from muster.foresight.past import Past
+from muster.foresight.calibrate import Calibration
+from muster.foresight.kept import BEGIN, FINISH, KeptForecast, kinds_of
+from muster.foresight.marks import Marks
+from muster.foresight.past import Past, PastJob
 from muster.foresight.play import WORLDS, JobForecast, Present, foresee
-from muster.foresight.quantiles import TimeInterval
 from muster.model.view import JobState, View
 
 
@@ -19,21 +20,43 @@ class Forecaster:
         self._live: dict[int, bool] = {}
         """Jobs of the last view, and whether each had devices."""
         self._starts, self._finishes = Calibration(), Calibration()
+        self._marks = Marks()
+        self._kept: list[KeptForecast] = []
+        self.meanwhile: Callable[[], None] | None = None
+        """Called between two worlds that are played; None: nobody waits for that."""
 
     @property
     def past(self) -> Past:
         """What was followed so far."""
         return self._past
 
-    def follow(self, view: View, now: float) -> None:
-        """Take in what has happened by now; forecasts that have come true are scored."""
-        self._past.follow(view, now)
+    def restore(
+        self, since: float | None, jobs: Iterable[PastJob], kept: Iterable[KeptForecast] = ()
+    ) -> None:
+        """Begin with what was known before: jobs since a moment, and forecasts of then."""
+        self._past.restore(since, jobs)
+        for each in kept:
+            self._by(each.what).note(each.number, each.as_past)
+            if each.came is None or each.what == BEGIN:
+                self._marks.restore(each.number, each.mark)
+
+    def follow(self, view: View, now: float, stopped: Collection[int] = ()) -> None:
+        """Take in what has happened by now; forecasts that have come true are scored.
+
+        `stopped`: jobs that are gone because somebody stopped them."""
+        self._past.follow(view, now, stopped)
         for number, ran in list(self._live.items()):
             state = view.jobs.get(number)
+            if number in stopped:
+                self._starts.drop(number)
+                self._finishes.drop(number)
             if not ran and (state is None or state.placement is not None):
                 self._starts.came(number, now)
             if state is None:
                 self._finishes.came(number, now)
+                self._marks.forget(number)
+        for state in view.jobs.values():
+            self._marks.see(state, now)
         self._live = {number: state.placement is not None for number, state in view.jobs.items()}
 
     def ask(self, present: Present) -> dict[int, JobForecast]:
@@ -42,28 +65,47 @@ class Forecaster:
 
     def both(self, present: Present) -> tuple[dict[int, JobForecast], dict[int, JobForecast]]:
         """Return the forecasts as played, and as corrected by those before them."""
-        raw, jobs = foresee(present, self._past, self._worlds, self._seed), present.view.jobs
-        return raw, {n: self._one(jobs[n], each, present.now) for n, each in raw.items()}
+        jobs = present.view.jobs
+        raw = foresee(present, self._past, self._worlds, self._seed, self.meanwhile)
+        told = {number: self.corrected(jobs[number], each) for number, each in raw.items()}
+        for number, each in raw.items():
+            self._keep(jobs[number], each, told[number])
+        return raw, told
 
-    def _one(self, state: JobState, raw: JobForecast, now: float) -> JobForecast:
-        kinds = _kinds(state, raw.jobs)
-        finish = _told(self._finishes, state.number, raw.finish, now, kinds)
-        start = raw.start
+    def corrected(self, state: JobState, raw: JobForecast) -> JobForecast:
+        """Return a forecast corrected by those before it."""
+        kinds, start, now = _kinds(state, raw), raw.start, raw.made
         if start is not None:
-            start = _told(self._starts, state.number, start, now, kinds)
-        return replace(raw, start=start, finish=finish)
+            start = self._starts.corrected(start, now, kinds)
+        return replace(raw, start=start, finish=self._finishes.corrected(raw.finish, now, kinds))
+
+    def taken(self) -> list[KeptForecast]:
+        """Hand out the forecasts to be kept since this was last called."""
+        kept, self._kept = self._kept, []
+        return kept
+
+    def _keep(self, state: JobState, raw: JobForecast, told: JobForecast) -> None:
+        """Keep what users are told first after a mark."""
+        mark = self._marks.due(state, told)
+        if mark is None:
+            return
+        found = []
+        if (finish := told.known_finish) is not None:
+            found.append((FINISH, finish, raw.finish))
+        if (start := told.known_start) is not None and raw.start is not None:
+            found.append((BEGIN, start, raw.start))
+        about = state.job.pool, state.placement is None, raw.jobs
+        kept = [
+            KeptForecast(state.number, what, mark, raw.made, said, played, *about)
+            for what, said, played in found
+        ]
+        for each in kept:
+            self._by(each.what).note(state.number, each.as_past)
+        self._kept += kept
+
+    def _by(self, what: str) -> Calibration:
+        return self._starts if what == BEGIN else self._finishes
 
 
-def _told(
-    by: Calibration, job: int, raw: TimeInterval, now: float, kinds: tuple[Hashable, ...]
-) -> TimeInterval:
-    """Return the corrected interval, and keep the raw one to be scored."""
-    corrected = by.corrected(raw, now, kinds)
-    by.note(job, PastForecast(now, raw, kinds))
-    return corrected
-
-
-def _kinds(state: JobState, alike: int) -> tuple[Hashable, ...]:
-    """Return its kinds, the narrowest first: by pool, whether it runs, and what it rests on."""
-    kind = state.placement is None, alike > 0
-    return (state.job.pool, *kind), kind, ()
+def _kinds(state: JobState, raw: JobForecast) -> tuple[object, ...]:
+    return kinds_of(state.job.pool, state.placement is None, raw.jobs)

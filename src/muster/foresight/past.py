@@ -4,7 +4,7 @@ A length is counted in s on the job's gang: time on other workers counts by thei
 so that jobs of the same request compare, however the policy has treated them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from muster.foresight.outages import Outages
@@ -49,7 +49,9 @@ class Past:
         self.outages = Outages()
         self._jobs: dict[int, PastJob] = {}
         self._live: dict[int, PastJob] = {}
-        self._at = 0.0
+        self._ended: list[PastJob] = []
+        self._at: float | None = None
+        """s of the last view."""
 
     def __iter__(self) -> Iterator[PastJob]:
         """Yield the jobs in the order of their submission."""
@@ -58,23 +60,37 @@ class Past:
     def __len__(self) -> int:
         return len(self._jobs)
 
+    @property
+    def ended(self) -> int:
+        """Jobs that were followed to their end."""
+        return sum(each.over for each in self._jobs.values())
+
     def of(self, number: int) -> PastJob | None:
         """Return a live job's past."""
         return self._live.get(number)
 
-    def follow(self, view: View, now: float) -> None:
-        """Take in what the view says of the time since the last one."""
+    def restore(self, since: float | None, jobs: Iterable[PastJob]) -> None:
+        """Begin with jobs that have ended since this moment."""
+        self.since = since
+        self._jobs = {each.job.number: each for each in jobs}
+
+    def follow(self, view: View, now: float, stopped: Collection[int] = ()) -> None:
+        """Take in what the view says of the time since the last one; `stopped`: jobs that are gone but
+        would have taken longer."""
         if self.since is None:
-            self.since = self._at = now
-        passed, self._at = max(0.0, now - self._at), now
+            self.since = now
+        passed, self._at = max(0.0, now - (now if self._at is None else self._at)), now
         self.outages.follow(view.cluster, now, passed)
         for number in [each for each in self._live if each not in view.jobs]:
             self._advance(self._live[number], passed)
-            self._live.pop(number).over = True
+            ended = self._live.pop(number)
+            ended.over, ended.held = number not in stopped, None
+            self._ended.append(ended)
         for number, state in view.jobs.items():
             known = self._live.get(number)
             if known is None:
-                known = self._live[number] = self._jobs[number] = PastJob(state.job, state.submitted)
+                known = PastJob(state.job, state.submitted, _so_far(state, now))
+                self._live[number] = self._jobs[number] = known
             else:
                 self._advance(known, passed)
             known.outlook = view.outlooks.get(number, known.outlook)
@@ -82,9 +98,20 @@ class Past:
         for number in list(self._jobs)[: len(self._jobs) - KEPT]:
             del self._jobs[number]
 
+    def take_ended(self) -> list[PastJob]:
+        """Hand out the jobs that have ended since this was last called."""
+        ended, self._ended = self._ended, []
+        return ended
+
     def _advance(self, known: PastJob, passed: float) -> None:
         if known.held is not None:
             known.length += passed * speed_up(known.job, known.outlook, known.held[1])
+
+
+def _so_far(state: JobState, now: float) -> float:
+    """Return the length of a job that was running when it was first seen, as if its speed grew with
+    its devices."""
+    return state.attained(now) / max(1, state.job.workers.gang * state.job.workers.need.devices)
 
 
 def _held(

@@ -1,7 +1,8 @@
 """Play the future forward from a view, many times, and read off when each live job starts and ends."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from heapq import merge
 from itertools import islice
 from math import inf
 
@@ -10,11 +11,13 @@ from muster.core.cycle.cycle_state import Rules
 from muster.foresight.draws import WorldDraws
 from muster.foresight.past import Past
 from muster.foresight.quantiles import TimeInterval, interval
+from muster.model.event import NodeEvent
 from muster.model.view import View
 from muster.policy.base import Policy
 from muster.sim.engine import Engine, Setting
 from muster.sim.executor import Pauses
 from muster.sim.midway import Midway
+from muster.sim.truth import Arrival
 
 WORLDS = 16
 """Worlds played: the nearest to either end of the 80 % interval is then the last but one."""
@@ -26,6 +29,8 @@ CYCLES = 150
 COMING = 32
 """Most jobs that come in a world, and as many again as are live: what comes after them hardly touches
 those that are live now, and a world with more work than devices would fill up."""
+FEWEST = 3
+"""Like jobs that must have ended for a forecast to rest on them."""
 HORIZON = 90 * 86_400.0
 """s after which nothing is played."""
 
@@ -46,10 +51,12 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class StartAndEnd:
-    """When a job starts and ends in one world, s."""
+    """When a job starts and ends in one world, s; infinity: never."""
 
     start: float
     finish: float
+    stops: int = 0
+    """How often it is preempted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,42 +67,101 @@ class JobForecast:
     finish: TimeInterval
     jobs: int = 0
     """Like jobs that it rests on; 0: on what it has shown or declared itself."""
+    made: float = 0.0
+    """s at which it was made."""
+    preempted: float = 0.0
+    """Part of the worlds in which it is preempted."""
+    grounded: bool = True
+    """Whether enough was seen of the jobs around it to tell its start."""
+    own: bool = False
+    """Whether it rests on what the job has shown or declared itself."""
+
+    @property
+    def known_start(self) -> TimeInterval | None:
+        """Its start; None if it has started or nothing can be said."""
+        said = self.start if self.grounded else None
+        return said if said is not None and said.is_known(self.made) else None
+
+    @property
+    def known_finish(self) -> TimeInterval | None:
+        """Its end; None if nothing can be said."""
+        if (not self.own and self.jobs < FEWEST) or (self.start is not None and not self.grounded):
+            return None
+        return self.finish if self.finish.is_known(self.made) else None
+
+
+Sight = Callable[[View, float], None]
+"""Called after each cycle, with the view and the s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What else happens in a world, and who looks on."""
+
+    incidents: tuple[NodeEvent, ...] | None = None
+    """In place of those that were drawn."""
+    arrivals: tuple[Arrival, ...] = ()
+    """Jobs whose start and end count, too; in order."""
+    sight: Sight | None = None
+
+
+_NOTHING = Beside()
 
 
 def foresee(
-    present: Present, past: Past, worlds: int = WORLDS, seed: int = 0
+    present: Present,
+    past: Past,
+    worlds: int = WORLDS,
+    seed: int = 0,
+    meanwhile: Callable[[], None] | None = None,
 ) -> dict[int, JobForecast]:
-    """Forecast every live job."""
-    draws = WorldDraws(present.view, present.now, past, worlds, seed)
-    played = [play(present, draws, world) for world in range(worlds)]
+    """Forecast every live job; `meanwhile` is called between two worlds."""
+    draws, played = WorldDraws(present.view, present.now, past, worlds, seed), []
+    for world in range(worlds):
+        played.append(play(present, draws, world))
+        if meanwhile is not None:
+            meanwhile()
+    own = {number: draws.is_own(number) for number in present.view.jobs}
+    grounded = all(own.values()) or past.ended >= FEWEST
     return {
         number: JobForecast(
             interval([each[number].start for each in played]) if state.placement is None else None,
             interval([each[number].finish for each in played]),
             draws.basis(number),
+            present.now,
+            sum(each[number].stops > 0 for each in played) / worlds,
+            grounded,
+            own[number],
         )
         for number, state in present.view.jobs.items()
     }
 
 
-def play(present: Present, draws: WorldDraws, world: int) -> dict[int, StartAndEnd]:
+def play(
+    present: Present, draws: WorldDraws, world: int, beside: Beside = _NOTHING
+) -> dict[int, StartAndEnd]:
     """Play one world until every job that is live now has ended."""
-    coming = islice(draws.arrivals(world), COMING + len(present.view.jobs))
-    engine = Engine(_setting(present, draws, world), coming, _midway(present, draws, world))
+    drawn = islice(draws.arrivals(world), COMING + len(present.view.jobs))
+    coming = merge(beside.arrivals, drawn, key=lambda each: each.at)
+    setting = _setting(present, draws, world, beside.incidents)
+    engine = Engine(setting, coming, _midway(present, draws, world))
     found: dict[int, StartAndEnd] = {}
-    for _ in engine.frames():
-        _note(engine, found, present.view)
-        if len(found) == len(present.view.jobs) or engine.cycles >= CYCLES:
+    wanted = {*present.view.jobs, *(each.job.number for each in beside.arrivals)}
+    for frame in engine.frames():
+        if beside.sight is not None:
+            beside.sight(frame.after, frame.now)
+        _note(engine, found, wanted)
+        if len(found) == len(wanted) or engine.cycles >= CYCLES:
             break
-    _note(engine, found, present.view)
-    return found | _left_open(engine, present.view.jobs.keys() - found.keys())
+    _note(engine, found, wanted)
+    return found | _left_open(engine, wanted - found.keys())
 
 
-def _note(engine: Engine, found: dict[int, StartAndEnd], view: View) -> None:
-    """Take in the jobs of the view that have ended."""
+def _note(engine: Engine, found: dict[int, StartAndEnd], wanted: Collection[int]) -> None:
+    """Take in the jobs asked about that have ended."""
     for life, at in engine.ended:
-        if life.job.number in view.jobs:
-            found[life.job.number] = StartAndEnd(_began(life.began, at), at)
+        if life.job.number in wanted:
+            found[life.job.number] = StartAndEnd(_began(life.began, at), at, life.preemptions)
     engine.ended.clear()
 
 
@@ -107,15 +173,19 @@ def _midway(present: Present, draws: WorldDraws, world: int) -> Midway:
     return Midway(present.now, present.view, draws.underway(world), present.memory)
 
 
-def _setting(present: Present, draws: WorldDraws, world: int) -> Setting:
+def _setting(
+    present: Present, draws: WorldDraws, world: int, incidents: tuple[NodeEvent, ...] | None
+) -> Setting:
     view, until = present.view, present.now + HORIZON
+    if incidents is None:
+        incidents = draws.incidents(world, until)
     return Setting(
         view.cluster,
         view.pools,
         present.policy,
         present.rules,
         present.pauses,
-        incidents=draws.incidents(world, until),
+        incidents=incidents,
         watched=_never,
         until=until,
         coarse=COARSE,
@@ -128,13 +198,20 @@ def _never(step: float) -> float:
 
 
 def _left_open(engine: Engine, numbers: Iterable[int]) -> dict[int, StartAndEnd]:
-    """Return the jobs that were not played to their end, as if each went on alone on its gang."""
+    """Return the jobs that were not played to their end, as if each went on alone on its gang; those
+    that nothing lets start never end."""
     now = engine.clock.now()
     found: dict[int, StartAndEnd] = {}
     for number in numbers:
-        life = engine.executor.lives[number]
+        life, state = engine.executor.lives.get(number), engine.view.jobs.get(number)
+        if life is None:  # submitted later than anything that was played
+            found[number] = StartAndEnd(now + HORIZON, now + HORIZON)
+            continue
+        if state is not None and state.placement is None and not state.may_start(now):
+            found[number] = StartAndEnd(inf, inf, life.preemptions)
+            continue
         life.advance(now)
         rate = life.rate or 1.0
         ends = now + max(life.truth.work - life.done, 0.0) / rate
-        found[number] = StartAndEnd(_began(life.began, now), ends)
+        found[number] = StartAndEnd(_began(life.began, now), ends, life.preemptions)
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
 """The 80 % interval and its middle."""
@@ -21,7 +22,11 @@ class TimeInterval:
 
     def is_known(self, now: float) -> bool:
         """Whether it says anything: its ends differ by less than a factor of 20."""
-        return self.high - now <= WIDEST * max(self.low - now, SOON)
+        return isfinite(self.high) and self.high - now <= WIDEST * max(self.low - now, SOON)
+
+    def place_of(self, came: float) -> str:
+        """Return where an outcome lies: "early", "within" the interval or "late"."""
+        return "early" if came < self.low else "late" if came > self.high else "within"
 
 
 def interval(moments: Sequence[float]) -> TimeInterval:
@@ -35,4 +40,6 @@ def _quantile(order: Sequence[float], part: float) -> float:
     place = min(max(part * (len(order) + 1) - 1, 0.0), len(order) - 1.0)
     below = int(place)
     above = min(below + 1, len(order) - 1)
+    if order[above] == order[below] or place == below:
+        return order[below]
     return order[below] + (place - below) * (order[above] - order[below])

@@ -174,6 +174,60 @@ class Avoided:
     slowed: float
 
 
+class Measure(StrEnum):
+    """What a policy ranks jobs by."""
+
+    WORTH = "worth"
+    """s of everybody's waiting that a device saves each second with the job; the most first."""
+    LEFT = "left"
+    """s left with its gang, infinite if unknown; the least first."""
+    SERVICE = "service"
+    """Device-seconds had so far; the least first."""
+    SHARE = "share"
+    """Part of its dominant resource that it is given; the least first."""
+    DELAY = "delay"
+    """Time to its end over that with a fair share; the most first."""
+    OWED = "owed"
+    """s that it is due and has not had; the most first."""
+    AGE = "age"
+    """s since its submission; the most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A job that comes before another under the policy."""
+
+    name: str
+    devices: int
+    """That it has after this cycle; 0: it waits as well."""
+    value: float | None = field(default=None, compare=False)
+    number: int = field(default=0, compare=False)
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Where a job stands in its pool under the policy.
+
+    Only who is ahead makes two of them differ: figures move with every second, and a reason is told
+    again when it differs.
+    """
+
+    measure: Measure
+    ahead: tuple[Rival, ...] = ()
+    """Those it has to pass: the last that were served, or if none were, the next before it."""
+    value: float | None = field(default=None, compare=False)
+    """Its own, in the unit of the measure."""
+    place: int = field(default=0, compare=False)
+    """Among those of its pool that wait, 1 being the next; 0: it does not wait."""
+    waiting: int = field(default=0, compare=False)
+    pool: str = ""
+    used: int = field(default=0, compare=False)
+    """Devices that its pool uses, of the types that the job may have."""
+    entitled: int = field(default=0, compare=False)
+    priority: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """A code and its figures."""
@@ -199,3 +253,9 @@ class Reason:
     """The draining node that the job leaves, and why it is draining."""
     avoided: Avoided | None = None
     """The neighbour it would have got but for what was learnt."""
+    rank: Rank | None = None
+    """What it competes with under the policy; of a job that makes way, with whom it lost."""
+    speed: float | None = None
+    """Its speed after a change over that before, as believed."""
+    given: int = 0
+    """Devices of it that the beneficiary gets."""

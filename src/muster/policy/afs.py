@@ -19,12 +19,14 @@ next.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from operator import attrgetter
 
 from muster.model.pool import Entitlements
 from muster.model.view import View
 from muster.policy.base import Allocation, Shares
+from muster.policy.merits import by_service, by_time_left
 from muster.policy.room import Room
 from muster.policy.unknown import Crowd, Prospect, expected, prospects
 
@@ -51,7 +53,10 @@ class Afs:
             contest.settle(contest.winner.grant(room, crowd))
         # Small jobs are placed first, as in the evaluations of Optimus and AFS.
         dealt = sorted((bid.gets() for bid in bids), key=attrgetter("most"))
-        return Shares(tuple(dealt), memory, steers=True)
+        everyone = view.jobs.values()
+        known = partial(by_time_left, view, room, everyone, now)
+        merits = known if self.known else partial(by_service, everyone, now)
+        return Shares(tuple(dealt), memory, steers=True, merits=merits)
 
 
 class _Bid:

@@ -6,11 +6,13 @@ that *steers* sets the exact number of workers of each job: the cycle stops, shr
 jobs to match. Jobs left out keep what they have.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
 from muster.model.pool import Entitlements
+from muster.model.reason import Measure
 from muster.model.view import View
 
 
@@ -44,6 +46,15 @@ def exactly(
 
 
 @dataclass(frozen=True, slots=True)
+class Merits:
+    """How a policy ranked the jobs: for people, who ask why one comes before another."""
+
+    measure: Measure
+    ranked: tuple[tuple[int, float], ...]
+    """Jobs with their value, most urgent first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Shares:
     """A policy's answer, most urgent job first, and its memory."""
 
@@ -53,6 +64,9 @@ class Shares:
     """Whether the allocations are exact (see above)."""
     again: float = inf
     """When the policy wants another cycle even if nothing happens, in s."""
+    merits: Callable[[], Merits] | None = field(default=None, compare=False)
+    """Returns how the jobs were ranked: worked out only where reasons are given. None: by priority and
+    age."""
 
 
 class Policy(Protocol):

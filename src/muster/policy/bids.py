@@ -178,7 +178,14 @@ class Bid:
         self.number = state.number
         self.outlook = outlook
         self.curves = curves
-        self.each = state.job.workers.need.devices
+        spec = state.job.workers
+        self.each = spec.need.devices
+        self.asked = spec.gang * self.each
+        """Devices of its gang."""
+        self.gang_rate = max((curve.peaks[0] for curve in curves.values()), default=0.0)
+        """Speed of its gang, on its best type."""
+        self.cheapest = min((curve.cheapest for curve in curves.values()), default=0.0)
+        """Fewest device-seconds of a unit of its work."""
         self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
         """Work left, adjusted for its uncertainty."""
         self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
@@ -195,14 +202,7 @@ class Bid:
         self._scattered = not self.had_beside and _scattered(view, state, self.type_held)
         self._here = outlook.here if self._scattered else None
         self._measured: tuple[Measured, ...] = ()
-        self.pause = view.resize_pause(state) if self.held else view.start_pause(state)
-        """s that a change costs it: a live resize while it runs, else a start."""
-        self.start = view.start_pause(state)
-        """s that a start costs it, and so a stop."""
-        self.starts = 0.0 if self.held else self.pause
-        """s until it works, once it is given devices."""
-        self.paused = view.last_pause(state)
-        """s that its last change cost it."""
+        self._count_pauses(view, state)
         self.turn: bool | None = None
         """Whether its last change gave it more, or took some though nobody waited; None: neither."""
         self.type = ""
@@ -212,7 +212,26 @@ class Bid:
         """Workers that it is lent on devices of other types (see `spans`)."""
         self._nodes = view.cluster.index
         """Which node has what devices."""
+        own = curves.get(self.type_held or "")
+        self._has = self.held if own is not None and self.held in own.workers else None
+        """The workers that it has on its type, if it could be given as many."""
+        self._least = (own.workers[0] / own.workers[-1], float(own.rates[0])) if own else None
+        """The part of its largest share on its type that it cannot give up, and its speed with it."""
         self.origin = self
+
+    def _count_pauses(self, view: View, state: JobState) -> None:
+        """Note what changes cost it."""
+        self.pause = view.resize_pause(state) if self.held else view.start_pause(state)
+        """s that a change costs it: a live resize while it runs, else a start."""
+        self.start = view.start_pause(state)
+        """s that a start costs it, and so a stop."""
+        self.starts = 0.0 if self.held else self.pause
+        """s until it works, once it is given devices."""
+        self.paused = view.last_pause(state)
+        """s that its last change cost it."""
+        self.joining = max(0.0, self.start - self.pause) if self.held else 0.0
+        """s until workers that it is given train with it, beyond the pause: they load as in a start,
+        while those that it has train on."""
 
     def is_of(self, view: View, state: JobState, outlook: Outlook) -> bool:
         """Whether it would be made the same now, but for the job's progress."""
@@ -255,8 +274,10 @@ class Bid:
         """Return the s left at its best on these devices."""
         return self.time(devices) * self.counts
 
-    def remember(self, known: Iterable[Measured], since: float, now: float) -> tuple[Measured, ...]:
+    def remember(self, known: Sequence[Measured], since: float, now: float) -> tuple[Measured, ...]:
         """Add the current measurement to those since some moment."""
+        if not known and self._here is None:  # most jobs, in most cycles
+            return ()
         found = {(each[0], each[1]): each for each in known if each[3] >= since}
         if self._here is not None and self.type_held is not None and self.settled(now):
             found[self.type_held, self.held] = (self.type_held, self.held, self._here, now)
@@ -272,7 +293,7 @@ class Bid:
         rates, slowness = self.had(device_type)
         lasts = np.minimum(pause + left * slowness, stays)
         worth = price * rates * (1.0 - np.minimum(1.0, (pause + unpaid) / lasts))
-        return self.offered(device_type, worth.tolist(), now, wanted=wanted)
+        return self.offered(device_type, worth.tolist(), horizon, now, wanted=wanted)
 
     def terms(
         self, device_type: str, horizon: float, now: float
@@ -287,19 +308,25 @@ class Bid:
     def stays(self, horizon: float, now: float) -> float:
         """Return the s for which a share of the job lasts: by the changes that it has had, with one in
         `horizon` as the prior, which is also the most. The restless pay their pauses more often."""
-        return min(horizon, (horizon + now - self.state.submitted) / (1 + self.changes))
+        lasting = (horizon + now - self.state.submitted) / (1 + self.changes)
+        return lasting if lasting < horizon else horizon
 
     @property
     def changes(self) -> int:
         """The changes that it has had, its first start not among them."""
-        return max(0, self.state.generation - 1)
+        generation = self.state.generation
+        return generation - 1 if generation > 1 else 0
 
-    def offered(self, device_type: str, values: list[float], now: float, *, wanted: bool) -> Offer:
+    def offered(
+        self, device_type: str, values: list[float], horizon: float, now: float, *, wanted: bool
+    ) -> Offer:
         """Return the offer, given what each count is worth to one that does not have it."""
         curve, held, at = self.curves[device_type], self._held_of(device_type), 0
         if held is not None:
             at = curve.workers.index(held)
             values[at] = self.price * (float(curve.rates[at]) if self._here is None else self._here)
+            if self.joining:
+                self._count_joining(curve, at, values, self.stays(horizon, now))
         if firm := self._firm():
             values = [value + firm for value in values]
         if held is None:
@@ -307,19 +334,26 @@ class Bid:
         first, last = self._within(at, len(values), now, wanted=wanted)
         return Offer((0, *curve.devices[first:last]), (0.0, *values[first:last]))
 
+    def _count_joining(self, curve: Curve, at: int, values: list[float], stays: float) -> None:
+        """Take off what more workers are not worth before they have joined: until then the job goes on
+        as it is, and so lasts longer than with them from now on."""
+        for i in range(at + 1, len(values)):
+            more = 1.0 - float(curve.rates[at] * curve.slowness[i])
+            if more > 0.0:
+                lasts = min(stays, self.left * float(curve.slowness[i]) + self.joining * more)
+                values[i] *= 1.0 - more * min(1.0, self.joining / lasts)
+
     def _held_of(self, device_type: str) -> int | None:
         """Return the workers that it has on the type, if it could be given as many."""
-        there = device_type == self.type_held and self.held in self.curves[device_type].workers
-        return self.held if there else None
+        return self._has if device_type == self.type_held else None
 
     def _firm(self) -> float:
         """Return what running on is worth beyond its work, equal for every count and type: it decides
         whether the job runs on, not with what."""
-        curve = self.curves.get(self.type_held or "")
-        if curve is None:
+        if self._least is None:
             return 0.0
-        rigid = curve.workers[0] / curve.workers[-1]
-        return (firmness(self.outlook.spread, rigid) - 1.0) * self.price * float(curve.rates[0])
+        rigid, rate = self._least
+        return (firmness(self.outlook.spread, rigid) - 1.0) * self.price * rate
 
     def lasts(self, device_type: str, workers: int, horizon: float) -> float:
         """Return the s for which it would have these workers, until it ends and at most `horizon`."""
@@ -332,6 +366,11 @@ class Bid:
         curve = self.curves[self.type_held or ""]
         at = curve.workers.index(self.held) if self.held in curve.workers else 0
         return self.price * float(curve.rates[at]) * self.start
+
+    @property
+    def worked_at(self) -> float:
+        """When it will have worked for as long as its start took."""
+        return (self.state.started or 0.0) + 2.0 * self.start
 
     def _within(self, at: int, end: int, now: float, *, wanted: bool) -> tuple[int, int]:
         """Return the range of what it may be given: a change is not undone before it can have paid
@@ -373,7 +412,8 @@ class Bid:
     def _unpaid(self, now: float) -> float:
         """Return the s of that pause that are still to come."""
         since = self.state.since
-        return 0.0 if since is None else max(0.0, since + self.paused - now)
+        ends = now if since is None else since + self.paused
+        return ends - now if ends > now else 0.0
 
     def gets(self) -> Allocation:
         """Return its allocation. Changing only the batch costs nothing."""

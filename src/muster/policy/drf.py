@@ -16,15 +16,17 @@ them. The paper shares among users, Optimus' evaluation among jobs.
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Literal
 
 from muster.model.cluster import Cluster, NodeState
 from muster.model.job import Job
 from muster.model.pool import Entitlements
+from muster.model.reason import Measure
 from muster.model.view import JobState, Phase, View
 from muster.planner.counts import plan_for
-from muster.policy.base import Allocation, Shares, exactly
+from muster.policy.base import Allocation, Merits, Shares, exactly
 from muster.policy.room import Room, type_held
 
 
@@ -48,7 +50,8 @@ class Drf:
             if self.by == "user" and job.user in owners:
                 owners[job.user].held.add(held)
         _fill(pot, list(owners.values()))
-        return Shares(tuple(_allocation(pot, bid) for bid in bids), memory, steers=True)
+        answer = tuple(_allocation(pot, bid) for bid in bids)
+        return Shares(answer, memory, steers=True, merits=partial(_merits, bids, pot))
 
     def _owner(self, job: Job) -> str | int:
         return job.user if self.by == "user" else job.number
@@ -175,6 +178,12 @@ def _fill(pot: _Pot, owners: list[_Owner]) -> None:
 
 def _seniority(state: JobState) -> tuple[int, float, int]:
     return (-state.job.priority, state.submitted, state.number)
+
+
+def _merits(bids: Iterable[_Bid], pot: _Pot) -> Merits:
+    """Return jobs in the order in which they are admitted, with what they were given."""
+    shares = ((bid.state.number, bid.held.dominant(pot.there)) for bid in bids)
+    return Merits(Measure.SHARE, tuple(shares))
 
 
 def _allocation(pot: _Pot, bid: _Bid) -> Allocation:

@@ -23,12 +23,15 @@ are dealt what is free in the same way.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heapify, heappop, heappush
 from math import inf
 
 from muster.model.pool import Entitlements
+from muster.model.reason import Measure
 from muster.model.view import View
-from muster.policy.base import Shares
+from muster.policy.base import Merits, Shares
+from muster.policy.merits import ranked
 from muster.policy.room import Room, in_change
 from muster.policy.unknown import Crowd, Prospect, prospects
 
@@ -74,7 +77,8 @@ class FinishTime:
         hands |= in_change(view, (s for s in view.jobs.values() if s.number not in movable))
         until = past.until if now < past.until else now + LEASE
         leases = Leases(until if hands else now, hands)  # a deal of nothing binds nobody
-        return Shares(allocations, leases, steers=True, again=until if claims else inf)
+        again = until if claims else inf
+        return Shares(allocations, leases, True, again, partial(_merits, claims, room))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,10 @@ def _claims(
             alone = _alone(each, part, now)
             claims.append(_Claim(each, max(0.0, now - each.state.submitted), alone))
     return claims
+
+
+def _merits(claims: Iterable[_Claim], room: Room) -> Merits:
+    return ranked(Measure.DELAY, [(claim.number, claim.worst(room)) for claim in claims])
 
 
 def _alone(prospect: Prospect, part: Mapping[str, float], now: float) -> float:

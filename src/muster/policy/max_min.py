@@ -30,12 +30,15 @@ source it never grows beyond that.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any
 
 from muster.model.pool import Entitlements
+from muster.model.reason import Measure
 from muster.model.view import JobState, Phase, View
-from muster.policy.base import Shares
+from muster.policy.base import Merits, Shares
+from muster.policy.merits import ranked
 from muster.policy.room import Room, in_change, type_held
 from muster.policy.unknown import Prospect, prospects
 
@@ -107,7 +110,8 @@ class MaxMin:
             for each in everyone
             if each.job.number in movable
         )
-        return Shares(allocations, turns, steers=True, again=turns.until if takers else inf)
+        again = turns.until if takers else inf
+        return Shares(allocations, turns, True, again, partial(_merits, takers, turns))
 
 
 _NOTHING = ("", 0)
@@ -131,6 +135,16 @@ class _Column:
     def devices(self) -> int:
         """d[j, g]."""
         return self.workers * self.prospect.each
+
+
+def _merits(takers: Iterable[Prospect], turns: Turns) -> Merits:
+    """Rank jobs by the time that they are due and have not had, over all types."""
+    owed = {each.job.number: 0.0 for each in takers}
+    for times, sign in ((turns.due, 1), (turns.had, -1)):
+        for (job, _), time in times.items():
+            if job in owed:
+                owed[job] += sign * time
+    return ranked(Measure.OWED, owed.items())
 
 
 def _takes_turns(state: JobState) -> bool:

@@ -29,8 +29,9 @@ worth more: called again after the first changes, the policy wants the same.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any, ClassVar
 
@@ -40,6 +41,7 @@ from muster.policy.ample import best_for_all, may_fit
 from muster.policy.base import Allocation, Shares, exactly
 from muster.policy.bids import STANDS, Alike, Bid, BidMemory, Dues, Trial, bid_on
 from muster.policy.deal import Offer, deal
+from muster.policy.merits import by_worth
 from muster.policy.offers import offers_of
 from muster.policy.price_list import PriceList, price_all
 from muster.policy.room import Room
@@ -91,10 +93,14 @@ class Muster:
         pools: dict[str, list[Bid]] = defaultdict(list)
         allocations: list[Allocation] = []
         alike: Alike = {}
+        choices: dict[tuple[str, ...], tuple[str, ...]] = {}
         for state in view.jobs.values():
             if state.job.workers.need.devices:
-                types = state.job.device_types and room.types(state.job)
-                types = types or tuple(sorted(room.types(state.job)))
+                types = choices.get(state.job.device_types)
+                if types is None:
+                    types = state.job.device_types and room.types(state.job)
+                    types = types or tuple(sorted(room.types(state.job)))
+                    choices[state.job.device_types] = types
                 bid = bid_on(view, state, types, now, memory, alike, self.thrift)
                 bid.turn = memory.turns.get(state.number)
                 pools[state.job.pool].append(bid)
@@ -107,10 +113,12 @@ class Muster:
                 measured[bid.number] = known
         again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
         prices, crowded = {}, dict[int, float]()
+        deals: list[tuple[Sequence[Bid], Collection[int]]] = []
         for pool, bids in pools.items():
             deal_out = _Deal(self, room, bids, movable, now, memory.dues)
             allocations += deal_out.run(memory.trials, memory.prices.get(pool))
             prices[pool] = deal_out.prices
+            deals.append((bids, deal_out.overdue))
             again = min(again, deal_out.again)
             trials |= deal_out.trials
             turns |= deal_out.turns
@@ -123,6 +131,7 @@ class Muster:
             replace(kept, prices=prices),
             steers=True,
             again=again,
+            merits=partial(by_worth, deals),
         )
 
 
@@ -159,6 +168,8 @@ class _Deal:
         self.trials: dict[int, Trial] = {}
         self.turns: dict[int, bool] = {}
         self.prices: PriceList
+        self.overdue: Collection[int] = ()
+        """Jobs served regardless of prices."""
 
     def run(self, trials: Mapping[int, Trial], last: PriceList | None = None) -> list[Allocation]:
         """Return allocations of the jobs that can be changed now; `last`: the prices before."""
@@ -166,6 +177,7 @@ class _Deal:
         for bid in self._bids if self._rule.fair else ():
             bid.counts = bid.weight * self.urgency.counts(bid, self._rule.horizon)
         self._add_urgent(overdue)
+        self.overdue = overdue
         self.prices = last or PriceList({}, (), (), {})
         urgent = sorted(overdue, key=lambda each: (-overdue[each], each))
         if not self._serve_all(urgent):
@@ -216,7 +228,10 @@ class _Deal:
 
     def _most(self, bids: Iterable[Bid]) -> dict[str, int]:
         """Return the devices of each type that the pool has for these jobs."""
-        alike = {(bid.job.preemptible, bid.each, each): bid for bid in bids for each in bid.curves}
+        alike: dict[tuple[bool, int, str], Bid] = {}
+        for bid in bids:
+            for each in bid.curves:
+                alike[bid.job.preemptible, bid.each, each] = bid
         found: dict[str, int] = {}
         for (_, devices, each), bid in alike.items():
             most = self._room.most(bid.job, each, any_user=True) * devices
@@ -263,8 +278,11 @@ class _Deal:
             if bid.number in first:
                 offers[i] = raised(offers[i], bonus)
         offers = self._within_user_limits(bids, offers)
-        stops = Stops(device_type, devices, self._rule.horizon, bonus)
-        places = stops.deal(bids, offers, must_pay=not first)
+        stops = Stops(device_type, devices, self._rule.horizon, bonus, self._now)
+        waits = any(bid.number in first and not bid.held for bid in bids)
+        places = stops.deal(bids, offers, must_pay=not waits)
+        if self._wanted:
+            self.again = min(self.again, stops.again)
         for bid, offer, place in zip(bids, offers, places, strict=True):
             if not place:
                 continue
@@ -326,19 +344,25 @@ class _Deal:
 
     def _overdue(self) -> dict[int, float]:
         """Return jobs to serve regardless of prices, and the s by which they are overdue."""
-        weights = sum(bid.weight for bid in self._bids)
+        weights = sum([bid.weight for bid in self._bids])
         found: dict[int, float] = {}
+        horizon, there = self._rule.horizon, dict[tuple[str, ...], int]()
         for bid in self._open:
-            fair = sum(self._all.get(each, 0) for each in bid.curves) * bid.weight / weights
+            types = tuple(bid.curves)
+            devices = there.get(types)
+            if devices is None:
+                devices = there[types] = sum(self._all.get(each, 0) for each in types)
+            fair = devices * bid.weight / weights
             due = min(fair, bid.job.workers.most * bid.each) / self._rule.guarantee
             if due <= 0:
                 continue
-            had, gang = bid.state.attained(self._now), bid.job.workers.gang * bid.each
             since = bid.state.since
-            begun = since is not None and self._now < since + self._rule.horizon
-            owed = had + (0.0 if begun else gang * self._rule.horizon)
+            begun = since is not None and self._now < since + horizon
+            if bid.held and not begun:
+                continue
+            owed = bid.state.attained(self._now) + (0.0 if begun else bid.asked * horizon)
             moment = bid.state.submitted + owed / due
-            if moment <= self._now and (begun or not bid.held):
+            if moment <= self._now:
                 found[bid.number] = self._now - moment
             elif not bid.held:
                 self.again = min(self.again, moment)

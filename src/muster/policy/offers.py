@@ -28,6 +28,6 @@ def offers_of(
     worth = (price * rates * (1.0 - np.minimum(1.0, (pause + unpaid) / lasts))).tolist()
     ends = pairwise(accumulate(counts, initial=0))
     return [
-        bid.offered(device_type, worth[begin:end], now, wanted=wanted)
+        bid.offered(device_type, worth[begin:end], horizon, now, wanted=wanted)
         for bid, (begin, end) in zip(bids, ends, strict=True)
     ]

@@ -21,6 +21,7 @@ device each in order of arrival, then one at a time to the largest
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
@@ -30,6 +31,7 @@ from muster.model.job import Need, Role, RoleSpec
 from muster.model.pool import Entitlements
 from muster.model.view import View
 from muster.policy.base import Allocation, Shares
+from muster.policy.merits import by_time_left
 from muster.policy.room import Room
 from muster.policy.unknown import Crowd, Prospect, prospects
 
@@ -54,7 +56,8 @@ class Optimus:
         _grow(hands, stock)
         # Small jobs are placed first ("jobs by ascending size").
         dealt = sorted((_gets(hand) for hand in hands), key=attrgetter("most"))
-        return Shares(tuple(dealt), memory, steers=True)
+        merits = partial(by_time_left, view, room, view.jobs.values(), now)
+        return Shares(tuple(dealt), memory, steers=True, merits=merits)
 
     def _begin(self, prospect: Prospect, stock: "_Stock") -> "_Hand":
         """Deal the job's gang, if there is room."""

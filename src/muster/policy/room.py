@@ -88,7 +88,10 @@ class Room:
         if not each:
             return UNBOUNDED
         devices = self._open(job, device_type)
-        devices = max(0, devices if any_user else min(devices, self.left_to_user(job)))
+        if self._capped and not any_user:
+            devices = min(devices, self.left_to_user(job))
+        if devices <= 0:
+            return 0
         most = devices // each
         if _devices_beside(job):
             while most and self._devices(job, most) > devices:
@@ -97,6 +100,8 @@ class Room:
 
     def left_to_user(self, job: Job) -> int:
         """Return the devices that the pools around the job still leave to its user."""
+        if not self._capped:
+            return UNBOUNDED
         pools = self._view.pools.pools
         keys = [(pool, job.user) for pool in self._caps(job)]
         most = (max(pools[key[0]].devices_per_user or 0, self._had[key]) for key in keys)
@@ -126,7 +131,10 @@ class Room:
         allowed = self._entitled.capacity.get(device_type, 0)
         for pool, around, entitled, limit in self._bounds(job.pool, device_type):
             used = self._used[pool]
-            allowed = max(entitled, used) + max(0, allowed - self._spoken_for[around])
+            spare = allowed - self._spoken_for[around]
+            allowed = entitled if entitled > used else used
+            if spare > 0:
+                allowed += spare
             if allowed > limit:
                 allowed = limit
             if devices > allowed - used:
@@ -182,12 +190,13 @@ class Room:
 
     def _enter(self, job: Job, device_type: str, devices: int) -> None:
         self._left[device_type] -= devices
-        for capped in self._caps(job):
+        for capped in self._caps(job) if self._capped else ():
             self._by_user[capped, job.user] += devices
         for pool, around, entitled, _ in self._bounds(job.pool, device_type):
             used = self._used[pool]
             self._used[pool] = used + devices
-            self._spoken_for[around] += max(entitled, used + devices) - max(entitled, used)
+            if used > entitled or used + devices > entitled:
+                self._spoken_for[around] += max(entitled, used + devices) - max(entitled, used)
 
 
 def _held_by_user(view: View, capped: Collection[str]) -> Counter[tuple[str, str]]:

@@ -33,7 +33,8 @@ class Spans:
     def lend(self, bids: Sequence[Bid]) -> float:
         """Lend idle devices of other types; return when to ask again."""
         again = inf
-        for bid in sorted((bid for bid in bids if may_span(bid)), key=_least_worth):
+        several = (bid for bid in bids if len(bid.curves) > 1 and may_span(bid))
+        for bid in sorted(several, key=_least_worth):
             if bid.held:
                 self._widen(bid)
             elif self._types(bid):

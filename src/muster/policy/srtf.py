@@ -14,10 +14,12 @@ either count as longest, oldest first.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, View
 from muster.policy.base import Allocation, Shares, exactly
+from muster.policy.merits import by_time_left
 from muster.policy.room import Room, type_held
 from muster.policy.unknown import remaining
 
@@ -37,7 +39,8 @@ class Srtf:
         queue = [state for _, state in ranked]
         types = {state.number: _admit(view, room, state) for state in queue}
         answer = (_allocation(view, room, state, types[state.number]) for state in queue)
-        return Shares(tuple(answer), memory, steers=True)
+        merits = partial(by_time_left, view, room, view.jobs.values(), now)
+        return Shares(tuple(answer), memory, steers=True, merits=merits)
 
 
 def _urgency(view: View, room: Room, state: JobState, now: float) -> tuple[int, float, float, int]:

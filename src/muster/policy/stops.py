@@ -7,12 +7,18 @@ that stops jobs stands if
     sum over who gains of gain x s for which it lasts  >=  sum over who is stopped of c s(k) start
 
 both in s of waiting. Else the job that started last keeps its gang, the rest is dealt again, and so on.
-It matters most to a job that was just started: others could not be changed while it was, and now that
-they can, each of them may be worth a little more.
+
+A job that was just started is the usual case: others could not be changed while it was, and now that
+they can, each of them may be worth a little more; a moment later beliefs change again. So none is
+stopped before it has worked for as long as its start took: of the time that it has devices, starts take
+half at the most, and it can show its first steps.
+
+Both hold unless a job waits that is to be served whatever the price.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from muster.policy.bids import Bid
 from muster.policy.deal import Offer, deal
@@ -30,9 +36,16 @@ class Stops:
     horizon: float
     bonus: float
     """Above any sum of worths: a job that is to keep its gang."""
+    now: float
+    again: float = inf
+    """When a job that was just started could be stopped."""
 
     def deal(self, bids: Sequence[Bid], offers: list[Offer], *, must_pay: bool) -> list[int]:
-        """Return the index of the count each offer gets; `must_pay`: whether nobody is overdue."""
+        """Return the index of the count each offer gets; `must_pay`: whether nobody overdue waits."""
+        for i, bid in enumerate(bids if must_pay else ()):
+            if bid.held and self.now < bid.worked_at and self._held(bid, offers[i]):
+                offers[i] = raised(offers[i], self.bonus)
+                self.again = min(self.again, bid.worked_at)
         places = deal(offers, self.devices)
         for _ in range(TRIES if must_pay else 0):
             stopped = [i for i, bid in enumerate(bids) if not places[i] and self._held(bid, offers[i])]

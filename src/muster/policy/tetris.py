@@ -20,6 +20,7 @@ jobs without either count as longest.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 
 from muster.model.cluster import Cluster, NodeState
@@ -29,6 +30,7 @@ from muster.model.topology import ConfigurationSet
 from muster.model.view import JobState, Phase, View
 from muster.planner.counts import plan_for
 from muster.policy.base import Allocation, Shares, exactly
+from muster.policy.merits import by_time_left
 from muster.policy.room import Room, holds, type_held
 from muster.policy.unknown import remaining
 
@@ -48,7 +50,8 @@ class Tetris:
         left_out = packing.fill({state.number: 0 for state in waiting})
         if not left_out:
             packing.fill({s.number: holds(s) for s in running} | packing.given)
-        return Shares(tuple(packing.answer()), memory, steers=True)
+        merits = partial(by_time_left, view, packing.room, view.jobs.values(), now)
+        return Shares(tuple(packing.answer()), memory, steers=True, merits=merits)
 
 
 @dataclass(frozen=True, slots=True)

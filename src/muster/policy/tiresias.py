@@ -24,14 +24,17 @@ are computed when first needed.
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from operator import attrgetter
 
 from muster.model.cluster import NodeState
 from muster.model.pool import Entitlements
+from muster.model.reason import Measure
 from muster.model.view import JobState, Phase, View
-from muster.policy.base import Allocation, Shares, exactly
+from muster.policy.base import Allocation, Merits, Shares, exactly
 from muster.policy.gittins import ServiceSample
+from muster.policy.merits import by_service
 from muster.policy.room import Room, holds, type_held
 
 THRESHOLDS = (57_600.0,)
@@ -161,7 +164,8 @@ class Tiresias:
         """Allocate starts and stops; all other jobs keep what they have."""
         waiting = [state for state in view.jobs.values() if state.phase is Phase.WAITING]
         if _plenty(view, entitlements, waiting):
-            return Shares(_start_all(waiting), memory, steers=True)
+            merits = partial(by_service, view.jobs.values(), now)
+            return Shares(_start_all(waiting), memory, steers=True, merits=merits)
         known = memory if isinstance(memory, Remembered) else Remembered()
         queues = Queues(self.thresholds, self.starve)
         found = queues.survey(view, known.rungs, now)
@@ -169,7 +173,8 @@ class Tiresias:
         walk = _walk(view, entitlements, order)
         ordered = {standing.number: standing for standing in order}
         again = _again(queues, ordered, walk, now)
-        return Shares(walk, Remembered(ordered), steers=True, again=again)
+        merits = partial(_merits, order, now)
+        return Shares(walk, Remembered(ordered), steers=True, again=again, merits=merits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +192,22 @@ class TiresiasGittins:
         sample = known.sample.learn(_ended(known.rungs, view, now), LEVELS)
         waiting = [state for state in view.jobs.values() if state.phase is Phase.WAITING]
         if _plenty(view, entitlements, waiting):
-            walk, again = _start_all(waiting), inf
+            order, walk, again = list(found.values()), _start_all(waiting), inf
         else:
-            walk = _walk(view, entitlements, sorted(found.values(), key=_by_index(sample)))
+            order = sorted(found.values(), key=_by_index(sample))
+            walk = _walk(view, entitlements, order)
             again = _again(queues, found, walk, now)
         # A job that starts and ends before the next cycle was only seen waiting.
         found.update(
             {a.job: _begun(queues, found[a.job], now) for a in walk if a.most and a.job in found}
         )
-        return Shares(walk, Remembered(found, sample), steers=True, again=again)
+        remembered, merits = Remembered(found, sample), partial(_merits, order, now)
+        return Shares(walk, remembered, steers=True, again=again, merits=merits)
+
+
+def _merits(order: Iterable[Rung], now: float) -> Merits:
+    """Return jobs in the order of their queues, with the service that put them there."""
+    return Merits(Measure.SERVICE, tuple((each.number, each.attained(now)) for each in order))
 
 
 def _by_index(sample: ServiceSample) -> Callable[[Rung], tuple[float, ...]]:

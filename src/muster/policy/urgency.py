@@ -51,20 +51,29 @@ class Urgency:
         self._devices = devices
         self._now = now
         whole = sum(devices.values())
-        self._crowd = sum(bid.weight * _asked(bid) for bid in bids) / whole if whole else 1.0
+        self._crowd = sum([bid.weight * bid.asked for bid in bids]) / whole if whole else 1.0
         """Devices asked for over those there, by weight."""
-        self.crowded = {bid.number: self._so_far(bid, dues) for bid in bids}
+        self.crowded = self._so_far(bids, dues)
         """Crowd-seconds of each job's life."""
+        self._known: dict[tuple[int, float], tuple[float, float, float]] = {}
+        """The times of each job: `counts` and `late` ask for the same."""
 
-    def _so_far(self, bid: Bid, dues: Dues | None) -> float:
-        before = dues.crowded.get(bid.number, 0.0) if dues else 0.0
-        begin = max(bid.state.submitted, dues.at) if dues else bid.state.submitted
-        return before + self._crowd / bid.weight * max(0.0, self._now - begin)
+    def _so_far(self, bids: Iterable[Bid], dues: Dues | None) -> dict[int, float]:
+        known, since = (dues.crowded, dues.at) if dues else ({}, -inf)
+        found, crowd, now = {}, self._crowd, self._now
+        for bid in bids:  # hot path: of every job in every cycle, so calls count
+            begin = bid.state.submitted
+            begin = since if since > begin else begin
+            lived = now - begin if now > begin else 0.0
+            found[bid.number] = known.get(bid.number, 0.0) + crowd / bid.weight * lived
+        return found
 
     def counts(self, bid: Bid, holds: float) -> float:
         """Return how many times a second of its waiting counts."""
         life, fair, alone = self._times(bid, holds)
         late = max(1.0, life / max(EARLY * fair, alone))
+        if late == 1.0:
+            return 1.0
         # In steps, so that prices, which follow by difference, change seldom.
         return min(MOST, float(2.0 ** (floor(FINE * STEEP * log2(late)) / FINE)))
 
@@ -80,13 +89,21 @@ class Urgency:
         The first `holds` s of its life are left out, as any start takes a while, and what it has had
         for less than that: else it would make way for the next as soon as it has begun.
         """
-        needs, gang = _alone(bid), _asked(bid)
+        key = (bid.number, holds)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._work_out(bid, holds)
+        return known
+
+    def _work_out(self, bid: Bid, holds: float) -> tuple[float, float, float]:
+        needs, gang, state = _alone(bid), bid.asked, bid.state
         if needs == inf or not gang:
             return INSTANT, INSTANT, INSTANT
-        since = bid.state.since
-        begun = since is not None and self._now < since + holds
-        had = (bid.state.served if begun else bid.state.attained(self._now)) / gang
-        life = max(0.0, self._now - bid.state.submitted - holds) + needs
+        since, now = state.since, self._now
+        begun = since is not None and now < since + holds
+        had = (state.served if begun else state.attained(now)) / gang
+        waited = now - state.submitted - holds
+        life = waited + needs if waited > 0.0 else needs
         crowded = self.crowded[bid.number] + self._crowd / bid.weight * needs
         alone = max(INSTANT, had + needs)
         fair = alone * max(1.0, crowded / max(INSTANT, life))
@@ -97,22 +114,12 @@ class Urgency:
         devices = sum(self._devices.values())
         if not makespan or not devices:
             return {}
-        rest = (1.0 - makespan) * sum(_work(bid) for bid in self._bids) / devices
+        rest = (1.0 - makespan) * sum([bid.left * bid.cheapest for bid in self._bids]) / devices
         margins = {bid.number: makespan * bid.rest(self._devices) - rest for bid in bids}
         return {number: margin for number, margin in margins.items() if margin >= 0.0}
 
 
-def _asked(bid: Bid) -> int:
-    """Return the devices of its gang."""
-    return bid.job.workers.gang * bid.each
-
-
 def _alone(bid: Bid) -> float:
     """Return the s left on its gang alone, on its best type; inf: it cannot run here."""
-    best = max((curve.peaks[0] for curve in bid.curves.values()), default=0.0)
+    best = bid.gang_rate
     return bid.starts + bid.outlook.left / best if best > NOTHING else inf
-
-
-def _work(bid: Bid) -> float:
-    """Return the fewest device-seconds that are left."""
-    return bid.left * min((curve.cheapest for curve in bid.curves.values()), default=0.0)

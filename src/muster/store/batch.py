@@ -92,6 +92,41 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class ForecastRow:
+    """What was said about a job's start or finish, when, and what came of it. Times in s; None in place
+    of one that is not finite."""
+
+    number: int
+    what: str
+    """"start" or "finish"."""
+    mark: str
+    """When in the job's life: "submission", "start", "25%", "50%" or "75%"."""
+    made: float
+    low: float | None
+    middle: float | None
+    high: float | None
+    raw_low: float | None
+    raw_middle: float | None
+    raw_high: float | None
+    """Before it was corrected by forecasts that came true."""
+    pool: str
+    waited: bool
+    """Whether the job was waiting."""
+    rests_on: int
+    """Like jobs that it rests on; 0: its own progress."""
+    came: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastOutcome:
+    """When a job started or ended; None: somebody stopped it, and nothing comes of its forecasts."""
+
+    number: int
+    what: str
+    came: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """One transaction: stored as a whole or not at all."""
 
@@ -113,6 +148,9 @@ class Batch:
     """Each replaces that of its job, kind and step."""
     spans: tuple[Span, ...] = ()
     """Each replaces that of its job and beginning."""
+    forecasts: tuple[ForecastRow, ...] = ()
+    """Each replaces that of its job, kind and mark."""
+    outcomes: tuple[ForecastOutcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,16 @@ from sqlalchemy import Connection, delete, exists, func, select
 from muster.store import curves, lists
 from muster.store.codec import decode_record
 from muster.store.schema import curves as curve_rows
-from muster.store.schema import jobs, keys, labels, predictions, settings, spans, sweeps
+from muster.store.schema import (
+    forecasts,
+    jobs,
+    keys,
+    labels,
+    predictions,
+    settings,
+    spans,
+    sweeps,
+)
 from muster.wire.records import OVER, JobRecord
 
 AT_ONCE = 500
@@ -15,7 +24,7 @@ AT_ONCE = 500
 THINNED = "curves thinned"
 """The setting with the submission of the last job whose curves were thinned for their age."""
 
-_ABOUT_JOBS = (labels, predictions, curve_rows, spans, keys, jobs)
+_ABOUT_JOBS = (labels, predictions, forecasts, curve_rows, spans, keys, jobs)
 
 
 def drop_jobs(connection: Connection, before: float) -> int:

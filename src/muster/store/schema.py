@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-REVISION = "0009"
+REVISION = "0010"
 """The newest of `migrations`: a current database is opened without loading Alembic, which takes longer
 than the rest of opening it."""
 
@@ -208,4 +208,20 @@ spans = sa.Table(
     sa.Column("reason", sa.Text, nullable=False),
     sa.Index("spans_began", "began", "number"),
     sa.Index("spans_ended", "ended"),
+)
+
+forecasts = sa.Table(
+    "forecasts",
+    metadata,
+    sa.Column("number", BIG, primary_key=True, autoincrement=False),
+    sa.Column("what", sa.Text, primary_key=True),
+    sa.Column("mark", sa.Text, primary_key=True),
+    sa.Column("made", sa.Float(53), nullable=False),
+    *(sa.Column(name, sa.Float(53)) for name in ("low", "middle", "high")),
+    *(sa.Column(name, sa.Float(53)) for name in ("raw_low", "raw_middle", "raw_high")),
+    sa.Column("pool", sa.Text, nullable=False),
+    sa.Column("waited", sa.Boolean, nullable=False),
+    sa.Column("rests_on", sa.Integer, nullable=False),
+    sa.Column("came", sa.Float(53)),
+    sa.Index("forecasts_made", "made"),
 )

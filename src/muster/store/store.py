@@ -19,8 +19,29 @@ from sqlalchemy import (
     update,
 )
 
-from muster.store import agents, audit_log, curves, journal, lists, retention, spans, sweeps, usage
-from muster.store.batch import Batch, CurvePoint, Journalled, Note, Snapshot, Span, SubmissionKey
+from muster.store import (
+    agents,
+    audit_log,
+    curves,
+    forecasts,
+    journal,
+    lists,
+    retention,
+    spans,
+    sweeps,
+    usage,
+)
+from muster.store.batch import (
+    Batch,
+    CurvePoint,
+    ForecastOutcome,
+    ForecastRow,
+    Journalled,
+    Note,
+    Snapshot,
+    Span,
+    SubmissionKey,
+)
 from muster.store.codec import decode_record
 from muster.store.database import Database
 from muster.store.errors import UnwritableError
@@ -83,6 +104,8 @@ class Store:
             sweeps.put(connection, batch.sweeps)
             self._curves.add(connection, batch.points)
             spans.put(connection, batch.spans)
+            forecasts.put(connection, batch.forecasts)
+            forecasts.score(connection, batch.outcomes)
         return span
 
     def snapshot(self, seq: int, body: bytes) -> None:
@@ -260,6 +283,28 @@ class Store:
         `after`: beginning and job of the last of the previous page."""
         with self._database.reading() as connection:
             return spans.between(connection, since, until, after, limit)
+
+    def forecasts(
+        self, since: float = 0.0, pool: str | None = None, limit: int = 10_000
+    ) -> list[ForecastRow]:
+        """Return the latest forecasts that came true, made since a moment; oldest first."""
+        with self._database.reading() as connection:
+            return forecasts.latest(connection, since, pool, limit)
+
+    def open_forecasts(self) -> list[ForecastRow]:
+        """Return the forecasts of which nothing has come yet."""
+        with self._database.reading() as connection:
+            return forecasts.open_ones(connection)
+
+    def job_forecasts(self, number: int) -> list[ForecastRow]:
+        """Return the forecasts of a job, oldest first."""
+        with self._database.reading() as connection:
+            return forecasts.of_job(connection, number)
+
+    def score_forecasts(self, outcomes: Sequence[ForecastOutcome]) -> None:
+        """Note what came of forecasts while nobody was there to see it."""
+        with self._database.writing() as connection:
+            forecasts.score(connection, outcomes)
 
     def drop_jobs(self, before: float) -> int:
         """Remove some of the jobs that ended before a moment, and all about them; return how many."""

@@ -86,7 +86,7 @@ class AgentAlive:
     """Sent every beat; also says how the node is."""
 
     health: Facts = field(default_factory=dict)
-    """See `agent/health.py`; empty: as before."""
+    """See `agent/node/health.py`; empty: as before."""
     beat: int = 0
     """Counts the beats of a connection, from 1."""
 

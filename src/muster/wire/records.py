@@ -82,7 +82,7 @@ class JobRecord:
     """The number of that neighbour."""
     finish_low: float | None = None
     finish_high: float | None = None
-    """The 80 % interval of the predicted finish."""
+    """The 80 % interval of the predicted finish; without that, it is too wide to predict anything."""
     until: str = ""
     """What ends it, if that is its loss: "loss < 0.1", "converged 0.5% for 3 epochs"."""
     epochs: tuple[float, ...] | None = None
@@ -116,6 +116,14 @@ class JobRecord:
     """The highest rung that it has reached there; 0: none."""
     time_limit: float | None = None
     """s that a run may take; None: unlimited."""
+    start_low: float | None = None
+    start_high: float | None = None
+    """The 80 % interval of the predicted start."""
+    rests_on: int | None = None
+    """Like jobs that its forecast rests on; 0: on what it has shown or declared itself; None: there is
+    no forecast yet."""
+    preemption: float | None = None
+    """Probability that it is preempted before it ends, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +275,9 @@ class Forecast:
     """Where it would start; empty if it has to wait."""
     reason: str
     start: float | None
-    """None: unknown, as for every job that has to wait."""
+    """The median; None: unknown."""
     finish: float | None
-    """None: unknown."""
+    """The median; None: unknown."""
     plan: str
     """Tasks, synchronisation and shares, for people."""
     problem: str = ""
@@ -278,6 +286,16 @@ class Forecast:
     """What the finish rests on; empty: it is unknown."""
     caveats: tuple[str, ...] = ()
     """What it asks for and does not get here: limits that are not enforced."""
+    start_low: float | None = None
+    start_high: float | None = None
+    """The 80 % interval of the start."""
+    finish_low: float | None = None
+    finish_high: float | None = None
+    """The 80 % interval of the finish."""
+    rests_on: int | None = None
+    """Like jobs that it rests on; None: the future was not played."""
+    preemption: float | None = None
+    """Probability that it is preempted before it ends, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.agent.departing import TAKEN, read_notice
+from muster.agent.node.departing import TAKEN, read_notice
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.agent.log_feed import PART, WINDOW, LogFeed
+from muster.agent.talk.log_feed import PART, WINDOW, LogFeed
 from muster.model.task import LogPiece
 from muster.wire.agent_messages import LogPart
 from tests.pretended_daemon import data_of

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from muster.agent import machine, offer
-from muster.agent.devices import DeviceReading, ask_nvml
-from muster.agent.health import HealthProbe
-from muster.agent.kernel_log import KernelLog
-from muster.agent.offer import describe, visible
+from muster.agent.node import machine, offer
+from muster.agent.node.devices import DeviceReading, ask_nvml
+from muster.agent.node.health import HealthProbe
+from muster.agent.node.kernel_log import KernelLog
+from muster.agent.node.offer import describe, visible
 from muster.agent.options import AgentError, AgentOptions
 from muster.executors.gpus import Gpus, find_gpus
 from muster.model.topology import MAX_DEVICES

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.agent.own_folder import moved
-from muster.agent.packs import PackCache
+from muster.agent.tasks.own_folder import moved
+from muster.agent.tasks.packs import PackCache
 from muster.executors.fleet import packs as source
 from muster.executors.fleet.packs import PackSource
 from muster.executors.packs import PackFolder

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.agent.fence import Fence
-from muster.agent.identity import AgentFolder
 from muster.agent.options import AgentError
-from muster.agent.orders import translated
-from muster.agent.outbox import Outbox
-from muster.agent.task_table import TaskTable
-from muster.agent.told_once import ToldOnce
+from muster.agent.talk.outbox import Outbox
+from muster.agent.talk.told_once import ToldOnce
+from muster.agent.tasks.fence import Fence
+from muster.agent.tasks.orders import translated
+from muster.agent.tasks.task_table import TaskTable
+from muster.agent.trust.identity import AgentFolder
 from muster.executors.local.shim import last_heard, uptime
 from muster.model.job import Role
 from muster.model.task import TaskExited, TaskId, TaskStarted

@@ -44,9 +44,9 @@ class Api:
     def http(self, token: str | None = "root") -> httpx.Client:
         """Plain requests, in process."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.Client(
-            base_url="http://api", headers=headers, transport=InProcess(self.app, self.loop)
-        )
+        inside = InProcess(self.app, self.loop)
+        # Patient: the schema takes seconds to make on a machine that does ten other things.
+        return httpx.Client(base_url="http://api", headers=headers, transport=inside, timeout=60)
 
     def client(self, token: str = "root") -> Client:
         """The client, in process."""

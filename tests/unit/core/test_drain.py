@@ -238,8 +238,8 @@ def test_a_higher_priority_preempts_it_and_says_what_was_lost() -> None:
     frame = there.cycle()
     assert frame.names(Kind.PREEMPT) == {"low"}
     assert tell(frame.reason("low")) == (
-        "the policy gives its devices to other jobs; for high; costs 630 device-seconds; "
-        "no checkpoint: 10m00s of work lost"
+        "the policy gives its devices to other jobs; 1 device for high; costs 630 device-seconds; "
+        "no checkpoint: 10m00s of work lost; length unknown, behind high (length unknown, priority 1)"
     )
 
 

@@ -34,6 +34,11 @@ def one_cycle(
     return World(replace(seen, jobs=states), now).cycle()
 
 
+def unranked(reason: Reason) -> Reason:
+    """The reason but for where the job stands in the queue."""
+    return replace(reason, rank=None)
+
+
 def advised(frame: Frame, name: str) -> Frame:
     """The same cycle with the job changed as its reason advises."""
     change = frame.reason(name).would_start
@@ -113,7 +118,7 @@ def test_a_job_grows_into_idle_devices_up_to_its_most() -> None:
 def test_a_grown_job_is_shrunk_for_a_gang_of_its_pool() -> None:
     frame = one_cycle(on(job("grown", 2, most=8), "n0", 0xFF), job("asks", 3))
     assert frame.decision("grown").kind is Kind.RESIZE
-    assert frame.reason("grown") == Reason(Code.SHRUNK, beneficiary="asks", cost=3 * 30.0)
+    assert frame.reason("grown") == Reason(Code.SHRUNK, beneficiary="asks", cost=3 * 30.0, given=3)
     placed = frame.decision("grown").placement
     assert placed is not None and placed.devices == 5
     assert frame.reason("asks").code is Code.WAITING_RECLAIM
@@ -126,8 +131,10 @@ def test_a_borrower_is_preempted_for_the_owner() -> None:
     frame = one_cycle(guest, job("asks", 8, pool="owner"), pools=tree, now=100.0)
     assert frame.decision("guest").kind is Kind.PREEMPT
     cost = 8 * (100.0 - 60.0 + 10.0)
-    assert frame.reason("guest") == Reason(Code.PREEMPTED, beneficiary="asks", cost=cost)
-    assert frame.reason("asks") == Reason(Code.WAITING_RECLAIM, holders=(Holder("guest", "guest", 8),))
+    assert frame.reason("guest") == Reason(Code.PREEMPTED, beneficiary="asks", cost=cost, given=8)
+    assert unranked(frame.reason("asks")) == Reason(
+        Code.WAITING_RECLAIM, holders=(Holder("guest", "guest", 8),)
+    )
 
 
 def scattered(now: float, pause: float = 10.0) -> Frame:
@@ -140,7 +147,7 @@ def test_a_small_job_is_moved_out_of_the_way_and_the_move_is_reported() -> None:
     frame = scattered(now=100.0)
     (moved,) = frame.of(Kind.MIGRATE)
     gain = 8 * 100.0  # the small jobs have run for 100 s, and are expected to run as long again
-    assert moved.reason == Reason(Code.MIGRATED, beneficiary="large", cost=10.0, gain=gain)
+    assert moved.reason == Reason(Code.MIGRATED, beneficiary="large", cost=10.0, gain=gain, given=1)
     assert frame.reason("large").code is Code.WAITING_MIGRATION
     assert frame.reason("large").holders == (Holder(name_of(moved.job), "default", 1),)
     (report,) = frame.decided.migrations
@@ -183,7 +190,7 @@ def test_waiting_for_the_limit_names_the_pool_that_has_it() -> None:
         }
     )
     frame = one_cycle(on(job("holds", 4, pool="b"), "n0", 0x0F), job("asks", 3, pool="a"), pools=tree)
-    assert frame.reason("asks") == Reason(
+    assert unranked(frame.reason("asks")) == Reason(
         Code.WAITING_LIMIT,
         quantity=Quantity("lab", "A100", asked=3, used=4, bound=5),
         holders=(Holder("holds", "b", 4),),
@@ -197,7 +204,7 @@ def test_waiting_for_the_reservation_advises_to_be_preemptible() -> None:
     frame = one_cycle(
         holds, job("asks", 3, preemptible=False), pools=flat(default=Quota(reservation=4))
     )
-    assert frame.reason("asks") == Reason(
+    assert unranked(frame.reason("asks")) == Reason(
         Code.WAITING_RESERVATION,
         quantity=Quantity("default", "A100", asked=3, used=2, bound=4),
         holders=(Holder("holds", "default", 2),),
@@ -236,7 +243,7 @@ def test_waiting_for_nodes_that_are_lost_or_draining() -> None:
 
 def test_waiting_for_devices_says_how_many_are_free_and_who_has_the_others() -> None:
     frame = one_cycle(on(job("holds", 6), "n0", 0x3F), job("asks", 4))
-    assert frame.reason("asks") == Reason(
+    assert unranked(frame.reason("asks")) == Reason(
         Code.WAITING_DEVICES,
         shortfall=Shortfall(asked=4, free=2, largest=2, widest=Level.CLUSTER),
         holders=(Holder("holds", "default", 6),),
@@ -255,7 +262,7 @@ def test_fragmented_says_how_much_would_fit_and_which_contract_would_do() -> Non
         there=cluster(3),
         now=0.0,
     )
-    assert frame.reason("asks") == Reason(
+    assert unranked(frame.reason("asks")) == Reason(
         Code.WAITING_FRAGMENTED,
         shortfall=Shortfall(asked=8, free=16, largest=6, widest=Level.NODE),
         holders=(Holder("x", "default", 2),),
@@ -340,7 +347,7 @@ class Silent(Fifo):
 def test_a_job_that_the_policy_leaves_out_waits_for_the_policy() -> None:
     world = World(view(cluster(1), [job("x"), job("j")]), policy=Silent())
     frame = world.cycle()
-    assert frame.reason("x") == Reason(Code.WAITING_POLICY)
+    assert unranked(frame.reason("x")) == Reason(Code.WAITING_POLICY)
     assert frame.decision("j").kind is Kind.START
 
 

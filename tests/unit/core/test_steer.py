@@ -15,7 +15,7 @@ from muster.model.cluster import Cluster, NodeState
 from muster.model.decision import Decision, Kind, Promise
 from muster.model.job import Job, Locality, Need, Role, RoleSpec, StepProfile
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
-from muster.model.reason import Code, Holder, RequestChange
+from muster.model.reason import Code, Holder
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Allocation, Shares, exactly
@@ -90,8 +90,9 @@ def test_one_that_is_to_have_nothing_and_would_not_fit_is_told_what_it_lacks() -
     holds = running(job("p1", 2, preemptible=False), on("n0", 1, 2))
     told, _ = steer(cluster(1, FOUR), [holds, job("j", 4)], exactly(number("j"), 0))
     assert tell(told["j"].reason) == (
-        "too few free devices of its types; needs 4, 2 free, at most 2; held by p1 (2); "
-        "would start now with devices: 2"
+        "too few free devices of its types; needs 4, 2 free, at most 2; "
+        "next in pool default, submitted 16m39s ago, behind p1 (2 devices, submitted 16m40s ago), "
+        "the pool uses 2 of its 4 devices"
     )
 
 
@@ -107,7 +108,8 @@ def test_one_that_is_to_have_nothing_where_devices_are_too_far_apart_is_told_so(
     asks = job("j", 4, locality=Locality(Level.NODE))
     told, _ = steer(cluster(2, FOUR), [*holds, asks], exactly(number("j"), 0))
     assert told["j"].reason.code is Code.WAITING_FRAGMENTED
-    assert told["j"].reason.would_start == RequestChange("locality", "rack")
+    rank = told["j"].reason.rank
+    assert rank is not None and [each.name for each in rank.ahead] == ["h0", "h1"]
 
 
 def test_one_that_is_to_have_nothing_beyond_its_pools_entitlement_is_told_of_that() -> None:

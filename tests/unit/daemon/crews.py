@@ -30,15 +30,18 @@ class Crew:
     batch: int = 64
     heard: list[Message] = field(default_factory=list)
     _used: int = 0
+    _began: float | None = None
 
     def say(self, *messages: Message) -> None:
         for message in messages:
             self.heard.append(message)
             self.beliefs.hear(self.job, message, self.now)
 
-    def start(self, nodes: Sequence[int] = (1,), *, step: int = 0) -> None:
-        """The job is given devices, and all its workers are new."""
+    def start(self, nodes: Sequence[int] = (1,), *, step: int = 0, loading: float = 0.0) -> None:
+        """The job is given devices, and all its workers are new; they run after so many s."""
         self.formation, self.step, self.names = 0, step, ()
+        self._began = self.now
+        self.now += loading
         self.resize(nodes, "start")
 
     def resize(self, nodes: Sequence[int], cause: str = "plan", pause: float = 0.5) -> None:
@@ -50,7 +53,7 @@ class Crew:
         self.formation += 1
         change = (self.formation, self.step, self.names, pause, cause)
         self.say(*(Changed(name, *change) for name in before if name in self.names))
-        self.beliefs.holds(self.job, Held(TYPE, tuple(nodes)), self.now)
+        self.beliefs.holds(self.job, Held(TYPE, tuple(nodes)), self.now, began=self._began)
 
     def capture(self, steps: int = 0, size: int = 100) -> None:
         self.say(Captured(self.names[0], shape(size), steps, self.batch))

@@ -104,6 +104,17 @@ def test_jobs_come_as_they_came() -> None:
     assert all(each.at < 4 * day and each.job.workers.gang == 2 for each in first)
 
 
+def test_jobs_from_before_anybody_looked_come_again_in_no_stretch() -> None:
+    """A daemon that was restarted knows its live jobs, but not how often jobs come."""
+    arrivals = _jobs((0.0, 8, 1000.0), (1.0, 8, 500.0))
+    present, _ = _asked(arrivals, 1.0, _setting())
+    past = Past()
+    past.follow(present.view, present.now + 300.0)
+    past.follow(present.view, present.now + 600.0)
+    draws = WorldDraws(present.view, present.now + 600.0, past, 4)
+    assert list(draws.arrivals(0)) == []
+
+
 def _late(before: list[Arrival], at: float) -> list[Arrival]:
     number = len(before) + 1
     return [Arrival(at, job("late", 1, number=number), Fixed(600.0, 1))]

@@ -16,6 +16,7 @@ from muster.policy.bids import STANDS
 from muster.policy.muster import Muster
 from tests import builders
 from tests.numbers import by_number, name_of, number
+from tests.unit.policy.deal import devices
 
 LINEAR = Table(tuple(float(k) for k in range(1, 9)))
 ROOT_LAW = Table(tuple(k**0.5 for k in range(1, 9)))
@@ -414,7 +415,7 @@ def test_a_job_is_not_stopped_for_one_that_would_end_later_with_its_start(
     gangs = [job(name, gang=8, most=8, pause=10.0) for name in ("first", "second")]
     view = builders.view(EIGHT, [on(gangs[0], *each_device("n0", 8), since=0.0), gangs[1]])
     outlooks = {"first": Outlook(4_000.0, LINEAR), "second": Outlook(left, LINEAR)}
-    for now in (5.0, 11.0):
+    for now in (21.0, 60.0):
         dealt = counts(ask(view, outlooks, now=now))
         assert dealt == ({"first": 0, "second": 8} if stopped else {"first": 8, "second": 0})
 
@@ -428,22 +429,56 @@ def test_a_job_beside_a_loud_neighbour_grows_to_a_node_of_its_own() -> None:
         assert counts(ask(view, {"a": Outlook(1e6, level, slowed=slowed)})) == {"a": workers}
 
 
-@pytest.mark.parametrize(("left", "stopped"), [(300.0, False), (1_100.0, True)])
-def test_a_job_that_has_just_started_is_stopped_only_if_that_pays_for_another_start(
-    left: float, stopped: bool
+@pytest.mark.parametrize(
+    ("left", "age", "stopped"), [(600.0, 19.0, False), (1_100.0, 19.0, True), (1_100.0, 9.2, False)]
+)
+def test_a_job_that_has_started_lately_is_stopped_only_if_that_pays_for_another_start(
+    left: float, age: float, stopped: bool
 ) -> None:
-    # While `long` was starting, which takes 9 s, `wide` could not be changed. Now it can: an eighth
-    # device adds 0.6 to its speed, at twice the price, 0.2 more than `long` makes of it. That lasts for
-    # 39 s, then `long` would start again: 8 gained, 9 lost. Or it lasts for 145 s.
+    # An eighth device would add 0.6 to the speed of `wide`, at twice the price, once its worker has
+    # loaded, which takes 9 s. Until `wide` ends, after 79 s, that is worth 1.2 (1 - 9 / 79) = 1.06 of
+    # what `long` makes of it: 0.06 x 79 = 5 gained. Then `long` would start again: 9 lost. With 1,100
+    # left, it lasts for 145 s, and 0.13 x 145 = 18 are gained; but not before `long` has worked for the
+    # 9 s that its start took.
     nearly = Table((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 7.6))
     outlooks = {
         "wide": Outlook(left, nearly, start=9.0, resize=0.1),
         "long": Outlook(4_000.0, LINEAR, start=9.0, resize=0.1),
     }
     wide = on(job("wide"), *each_device("n0", 7), started=-1e6, served=1e6)
-    started = on(job("long"), ("n0", 1 << 7), since=90.8, started=90.8, served=1e6)
+    begun = 100.0 - age
+    started = on(job("long"), ("n0", 1 << 7), since=begun, started=begun, served=1e6)
     shares = ask(builders.view(EIGHT, [wide, started]), outlooks, now=100.0)
     assert counts(shares) == ({"wide": 8, "long": 0} if stopped else {"wide": 7, "long": 1})
+
+
+def test_a_job_that_has_just_started_shows_its_first_steps_before_it_makes_way() -> None:
+    # `first` runs since 0.2 s, after a start of 27 s; a job of a tenth of it waits.
+    gangs = [job(name, gang=8, most=8) for name in ("first", "second")]
+    view = builders.view(EIGHT, [on(gangs[0], *each_device("n0", 8), started=0.0), gangs[1]])
+    outlooks = {
+        "first": Outlook(8_000.0, LINEAR, start=27.0),
+        "second": Outlook(800.0, LINEAR, start=27.0),
+    }
+    shares = ask(view, outlooks, now=27.2)
+    assert counts(shares) == {"first": 8, "second": 0}
+    assert shares.again == 54.0
+    assert counts(ask(view, outlooks, now=54.0)) == {"first": 0, "second": 8}
+
+
+@pytest.mark.parametrize(("times", "dealt"), [(1, [1, 1]), (10, [2, 0])])
+def test_a_job_is_not_stopped_for_workers_that_join_when_the_other_is_about_to_end(
+    times: int, dealt: list[int]
+) -> None:
+    # `short` has 65 s left on one device, 33 on two; but a second worker takes 27 s to load, and `long`
+    # as much to start again. With ten times as much left of both it pays.
+    told = {
+        "short": Outlook(65.0 * times, LINEAR, start=27.0, resize=0.001),
+        "long": Outlook(206.0 * times, LINEAR, start=27.0, resize=0.001),
+    }
+    states = [on(job("short"), ("n0", 1), started=-1e3), on(job("long"), ("n0", 2), started=-1e3)]
+    found = counts(ask(builders.view(devices(2), states), told, now=100.0))
+    assert [found["short"], found["long"]] == dealt
 
 
 def test_a_job_that_was_changed_often_is_changed_for_a_larger_gain_only() -> None:

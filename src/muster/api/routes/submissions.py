@@ -124,7 +124,7 @@ def submission_routes(router: APIRouter, parts: Parts) -> None:
         submitted."""
         record = await _sent(request)
         if "sweep" not in record:
-            return reply(await service.forecast(who, _job_in(record, who)))
+            return reply(await service.forecast(who, job_in(record, who)))
         sweep = sweep_for(record, who)
         first = replace(member_job(sweep, 0), number=0, after=sweep.template.after)
         return reply(await service.forecast(who, first))
@@ -138,10 +138,11 @@ async def submit_sent(service: Service, request: Request, who: Caller, key: str 
 
 async def _sent_job(request: Request, who: Caller) -> Job:
     """Read the job of a request; a problem lists all its faults."""
-    return _job_in(await _sent(request), who)
+    return job_in(await _sent(request), who)
 
 
-def _job_in(record: dict[str, Any], who: Caller) -> Job:
+def job_in(record: dict[str, Any], who: Caller) -> Job:
+    """Return the job of a mapping, for its owner; a problem lists all its faults."""
     if "sweep" in record:
         wrong = FieldProblem("sweep", "a sweep is submitted with POST /v1/sweeps (muster run)")
         raise ProblemError(422, "the job has 1 fault", errors=(wrong,))

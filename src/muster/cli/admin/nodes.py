@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from muster.cli.connect import daemon
-from muster.cli.options import Listed, Watched, Yes, noun
+from muster.cli.options import DryRun, Listed, Watched, Yes, noun
 
 node = noun("node", "Nodes: the machines and their devices.")
 
@@ -52,10 +52,11 @@ def show(
 
 
 @node.command()
-def drain(names: Names, by: By = None) -> None:
+def drain(names: Names, by: By = None, dry_run: DryRun = False) -> None:
     """Place no new tasks on nodes: elastic jobs move off them, others finish.
 
     Example: muster node drain gpu3 --by 30m, then muster node list -w until its devices are free.
+    With --dry-run first: whom it would hold up.
     Without --by, a deadline given before is withdrawn.
     """
     from datetime import datetime
@@ -65,6 +66,13 @@ def drain(names: Names, by: By = None) -> None:
 
     within = None if by is None else seconds_until("--by", by, datetime.now().astimezone())
     with daemon(listing=_LISTING) as client:
+        if dry_run:
+            from muster.cli.whatif.answer import dry_run as show_only
+
+            due = {} if within is None else {"by": datetime.now().timestamp() + within}
+            drained = {"names": names, **due}
+            show_only(client, {"drain": [drained]}, f"drain {', '.join(names)}")
+            return
         nodes = [client.drain(name, within=within) for name in names]
         if len(nodes) > 1:  # what was said of the first did not know of the others
             now = {each.name: each for each in client.nodes()}

@@ -6,7 +6,7 @@ import typer
 
 from muster.cli.choices import Output
 from muster.cli.connect import daemon
-from muster.cli.options import Printed, noun
+from muster.cli.options import DryRun, Printed, noun
 
 if TYPE_CHECKING:
     from muster.wire.records import PolicyRecord
@@ -29,13 +29,20 @@ def set_(
             metavar="NAME", help="Name of the policy, with options if it has some: muster:makespan=0.6."
         ),
     ],
+    dry_run: DryRun = False,
     output: Printed = "text",
 ) -> None:
     """Change the policy, from the next cycle on.
 
-    Try it first: muster sim compare --policies muster,tiresias (docs/reference/simulator.md).
+    Try it first: muster policy set tiresias --dry-run on the live jobs, or on last month's with
+    muster history export and muster sim compare (docs/how-to/what-if.md).
     """
     with daemon() as client:
+        if dry_run:
+            from muster.cli.whatif.answer import dry_run as show_only
+
+            show_only(client, {"policy": name}, f"policy {name}")
+            return
         _print(client.set_policy(name), output)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from muster.cli.connect import daemon
-from muster.cli.options import Listed, Watched, Yes, noun, option
+from muster.cli.options import DryRun, Listed, Watched, Yes, noun, option
 
 pool = noun("pool", "Pools: reservations, shares and limits (docs/explanation/pools.md).")
 
@@ -103,6 +103,7 @@ def set_(
             metavar="AIM",
         ),
     ] = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Create or change a pool; what is not given stays unchanged.
 
@@ -113,6 +114,7 @@ def set_(
     Examples:
       muster pool set research --reservation 4 --share 2
       muster pool set lab --reservation 25% --limit 50%
+      muster pool set research --reservation 8 --dry-run    who would end earlier or later
       muster pool set vision --parent research --limit V100:8 --limit P100:none
       muster pool set research --allow ada --allow @vision --devices-per-user 4
       muster pool set production --policy fifo
@@ -127,6 +129,13 @@ def set_(
         types = {node.device_type for node in client.nodes() if node.device_type}
         quotas = changed_quotas(before, sorted(types), reservation, share, limit)
         rules = changed_rules(allow, max_priority, devices_per_user, policy, budget, aim)
+        if dry_run:
+            from muster.cli.whatif.answer import dry_run as show_only
+
+            given = {"parent": parent, "quotas": quotas, **rules}
+            body = {field: value for field, value in given.items() if value is not None}
+            show_only(client, {"pools": {name: body}}, f"pool {name} as given")
+            return
         after = client.set_pool(name, parent=parent, quotas=quotas, shared=shared, **rules)
         typer.echo(pool_table([after], wide=True))
         for line in pool_rules(after):

@@ -117,6 +117,7 @@ def plan_text(record: Mapping[str, Any], forecast: Forecast, now: float) -> str:
         "where": forecast.placement,
         "start": _start(forecast, now),
         "finish": _finish(forecast, now),
+        "risk": _risk(forecast),
     }
     lines = [f"  {name:<9}{text}" for name, text in facts.items() if text]
     return "\n".join([bold(str(record["name"])), *lines])
@@ -126,12 +127,30 @@ def _start(forecast: Forecast, now: float) -> str:
     if forecast.starts_now:
         return "now"
     why = f": {forecast.reason}" if forecast.reason else ""
-    return f"{_expected(forecast.start, now)}{why}"
+    span = _span(forecast.start_low, forecast.start_high, forecast.start, now)
+    return f"{_expected(forecast.start, now)}{span}{why}"
 
 
 def _finish(forecast: Forecast, now: float) -> str:
     basis = f" (by {forecast.basis})" if forecast.basis else ""
-    return f"{_expected(forecast.finish, now)}{basis}"
+    span = _span(forecast.finish_low, forecast.finish_high, forecast.finish, now)
+    return f"{_expected(forecast.finish, now)}{span}{basis}"
+
+
+def _risk(forecast: Forecast) -> str:
+    """Return how probable it is that others stop it meanwhile; empty: it is not."""
+    odds = forecast.preemption
+    return f"preempted in {odds:.0%} of the futures played" if odds else ""
+
+
+def _span(low: float | None, high: float | None, middle: float | None, now: float) -> str:
+    """Return the 80 % interval; of a time that is unknown, what it is at least."""
+    if low is None or (low <= now and middle is None):
+        return ""
+    if middle is None or high is None:
+        return f", {clock(max(0.0, low - now))} or more"
+    ends = (clock(max(0.0, each - now)) for each in (low, high))
+    return f", {' to '.join(ends)} (80% interval)"
 
 
 def _expected(at: float | None, now: float) -> str:

@@ -168,7 +168,12 @@ def _progress(job: JobRecord) -> str:
 
 def _waited(job: JobRecord, now: float) -> str:
     if job.started is None:
-        return ", expected to start " + when(job.predicted_start, now) if job.predicted_start else ""
+        if job.predicted_start is None:
+            return ""
+        text = ", expected to start " + when(max(job.predicted_start, now + 1), now)
+        if job.start_low is None or job.start_high is None:
+            return text
+        return f"{text} ({_ends(job.start_low, job.start_high, now)})"
     return f", waited {clock(job.started - job.submitted)}"
 
 
@@ -181,8 +186,22 @@ def _finish(job: JobRecord, now: float) -> str:
         return text
     expected = job.predicted_finish
     if expected is None:
-        return "unknown"
-    return f"expected {moment(expected)}, {finish(job, now)}{_span(job, now)}"
+        least = (
+            "" if job.finish_low is None else f", {when(max(job.finish_low, now + 1), now)} or later"
+        )
+        return f"unknown{least}{_rests(job)}"
+    return f"expected {moment(expected)}, {finish(job, now)}{_span(job, now)}{_rests(job)}"
+
+
+def _rests(job: JobRecord) -> str:
+    """What the forecast rests on, and how probable it is that the job is preempted first."""
+    rests = "" if not job.rests_on else f"; rests on {counted(job.rests_on, 'like job')}"
+    odds = f"; preempted first in {job.preemption:.0%} of the futures" if job.preemption else ""
+    return rests + odds
+
+
+def _ends(low: float, high: float, now: float) -> str:
+    return f"{when(max(low, now + 1), now)} to {when(max(high, now + 1), now)}, 80% interval"
 
 
 def _span(job: JobRecord, now: float) -> str:

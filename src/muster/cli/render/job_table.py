@@ -27,6 +27,12 @@ def job_table(jobs: Sequence[JobRecord], now: float, *, wide: bool = False, tree
     if tree:
         drawn = zip(branches, rows, strict=True)
         rows = [(*row[:at], line + job.name, *row[at + 1 :]) for (job, line), row in drawn]
+    if any(interval(job, now) for job in jobs):
+        heading, rows = _with_column(
+            "80% INTERVAL", heading, rows, [interval(job, now) or "-" for job in jobs]
+        )
+    if any(job.start_low is not None and job.started is None for job in jobs):
+        heading, rows = _with_column("START", heading, rows, [start(job, now) for job in jobs])
     if any(job.position for job in jobs):
         heading, rows = _with_column("QUEUE", heading, rows, [_place(job) for job in jobs])
     if not wide and len({job.user for job in jobs}) > 1:
@@ -34,14 +40,14 @@ def job_table(jobs: Sequence[JobRecord], now: float, *, wide: bool = False, tree
     return table(heading, rows, left=[i for i, word in enumerate(heading) if word in _WORDS])
 
 
-_BEFORE = {"QUEUE": "WORKERS", "USER": "NAME"}
-"""Columns that are not always there, and the one each stands before."""
+_BEFORE = {"QUEUE": "WORKERS", "USER": "NAME", "START": "FINISH", "80% INTERVAL": "FINISH"}
+"""Columns that are not always there, and the one each stands before; an interval stands after it."""
 
 
 def _with_column(
     name: str, heading: tuple[str, ...], rows: Sequence[tuple[str, ...]], cells: Sequence[str]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    at = heading.index(_BEFORE[name])
+    at = heading.index(_BEFORE[name]) + (name == "80% INTERVAL")
     wider = [(*row[:at], cell, *row[at:]) for row, cell in zip(rows, cells, strict=True)]
     return (*heading[:at], name, *heading[at:]), wider
 
@@ -118,3 +124,21 @@ def finish(job: JobRecord, now: float) -> str:
     if job.predicted_finish <= now:
         return f"late {clock(now - job.predicted_finish)}"
     return when(job.predicted_finish, now)
+
+
+def start(job: JobRecord, now: float) -> str:
+    """When it is expected to start; a dash if it has."""
+    if job.started is not None or job.status in OVER:
+        return "-"
+    return "unknown" if job.predicted_start is None else when(max(job.predicted_start, now + 1), now)
+
+
+def interval(job: JobRecord, now: float) -> str:
+    """The 80 % interval of its finish, `4m to 12m`; of one that is unknown, `4m or more`."""
+    low, high = job.finish_low, job.finish_high
+    if low is None or job.status in OVER:
+        return ""
+    begin = clock(max(0.0, low - now))
+    if job.predicted_finish is None or high is None:
+        return f"{begin} or more"
+    return f"{begin} to {clock(max(0.0, high - now))}"

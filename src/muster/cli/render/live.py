@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from muster.cli.render.changes import notable
-from muster.cli.render.job_table import finish, loss, workers
+from muster.cli.render.job_table import finish, interval, loss, workers
 from muster.cli.render.picture import FREE, GONE, letter_of_number, style
 from muster.cli.render.pool_table import quotas_shown
 from muster.cli.render.words import clock
@@ -47,6 +47,7 @@ _COLUMNS = {
     "LOSS": 0,
     "RATE": 115,
     "FINISH": 0,
+    "80%": 120,
     "WHY": 106,
 }
 """Columns of the jobs, and the width of screen that each needs."""
@@ -179,6 +180,7 @@ def _cells(job: JobRecord, now: float) -> dict[str, str | Text]:
         "LOSS": loss(job),
         "RATE": "-" if job.rate is None else f"{job.rate:,.0f}/s",
         "FINISH": finish(job, now),
+        "80%": interval(job, now) or "-",
         "WHY": Text(job.code, style="dim"),
     }
 

@@ -3,6 +3,7 @@
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.outcome import Change
 from muster.core.why.explain import Explainer
+from muster.core.why.gains import with_gain
 from muster.model.decision import Decision, Kind
 from muster.model.placement import Placement
 from muster.model.plan import ChosenPlan
@@ -19,8 +20,17 @@ def waiting_reason(cycle: CycleState, state: JobState, explainer: Explainer | No
     return _BRIEF[cycle.outcome.obstacles.get(state.number, Code.WAITING_POLICY)]
 
 
-def changed_decision(cycle: CycleState, state: JobState) -> Decision | None:
-    """Return what changes about a job; None: nothing."""
+def changed_decision(
+    cycle: CycleState, state: JobState, explainer: Explainer | None
+) -> Decision | None:
+    """Return what changes about a job; None: nothing. Without an explainer its reason is brief."""
+    found = _changed(cycle, state)
+    if found is None or explainer is None:
+        return found
+    return with_gain(cycle, explainer.rivals, state, found)
+
+
+def _changed(cycle: CycleState, state: JobState) -> Decision | None:
     outcome, number = cycle.outcome, state.number
     if number in outcome.stops:
         return Decision(Kind.PREEMPT, number, state.generation, outcome.stops[number])

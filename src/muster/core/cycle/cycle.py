@@ -56,7 +56,7 @@ class Decisions:
     again: float = inf
     """When another cycle is needed even if nothing happens, in s: for the policy or a deadline."""
     order: tuple[int, ...] = ()
-    """Jobs that the policy gives workers, the most urgent first."""
+    """Jobs that the policy gives workers, the most urgent first, then as it ranks those that wait."""
     approved: ApprovalReport | None = None
     """How many claims of planners were approved; None: there are no planners."""
 
@@ -135,8 +135,10 @@ class Cycle:
         leave_slow_links(cycle)
         looked = part_neighbours(cycle, memory.looked)
         # 6 compare with what runs now, with reasons
-        decisions = _compare(cycle, approval.decisions, explain=self._explain)
+        explainer = Explainer(cycle, shares=shares) if self._explain else None
+        decisions = _compare(cycle, approval.decisions, explainer)
         cycle.close()
+        left_out = explainer.rivals.left_out() if explainer is not None else ()
         again = (share.again for share in (*shares, *proposed))
         return Decisions(
             view.version,
@@ -145,7 +147,7 @@ class Cycle:
             entitled,
             (*approval.migrations, *cycle.outcome.migrations),
             min((*again, approval.again, next_clearing(standing, now), standing.plans.again)),
-            tuple(each.job for each in wanted if each.most),
+            tuple(dict.fromkeys((*(each.job for each in wanted if each.most), *left_out))),
             approval.told(),
         )
 
@@ -194,15 +196,14 @@ def kept(view: View, decided: Decisions) -> tuple[Kept, ...]:
 
 
 def _compare(
-    cycle: CycleState, approved: Mapping[int, Decision], *, explain: bool
+    cycle: CycleState, approved: Mapping[int, Decision], explainer: Explainer | None
 ) -> tuple[Decision, ...]:
     """Return a decision for every job that changes or waits; `approved`: as planners gave it."""
-    explainer = Explainer(cycle) if explain else None
     outcome, jobs = cycle.outcome, cycle.view.jobs
     changes = {*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops}
     decisions = _replanned(cycle, changes)
     for number in sorted(changes.union(cycle.standing.waiting)):
-        decision = approved.get(number) or changed_decision(cycle, jobs[number])
+        decision = approved.get(number) or changed_decision(cycle, jobs[number], explainer)
         if decision is None:
             state = jobs[number]
             reason = waiting_reason(cycle, state, explainer)

@@ -87,6 +87,7 @@ class CycleState:
         self.now = now
         self.rules = rules
         self.options = standing.options
+        self.entitled = entitled
         self.quotas = standing.quotas(entitled)
         self.allocations = {each.job: each for each in allocations}
         self.steered, self.queued = self.allocations, self.allocations

@@ -5,12 +5,14 @@ sees the jobs of its own pools and the entitlements of all; what other pools are
 to give. All sections of a cycle claim from one ledger.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from muster.model.pool import Entitlements, PoolTree
 from muster.model.view import Phase, View
-from muster.policy.base import Allocation, Policy, exactly
+from muster.policy.base import Allocation, Merits, Policy, exactly
+from muster.policy.merits import by_age
 from muster.policy.registry import POLICIES, PolicyError
 from muster.policy.straddle import straddles
 
@@ -35,6 +37,8 @@ class SectionShares:
     memory: object = None
     gangs: tuple[Allocation, ...] = ()
     """Gangs that no device type holds alone, of a policy that steers: they queue (`straddle`)."""
+    merits: Callable[[], Merits] | None = field(default=None, compare=False)
+    """How the policy ranked them; only where they are planned."""
 
 
 class Sections:
@@ -110,7 +114,8 @@ def allocate(
         share = section.policy.allocate(part, entitled, now, memories.get(name))
         given = (share.allocations, share.steers, share.again, share.memory)
         gangs = tuple(_straddling(part, entitled)) if share.steers else ()
-        yield SectionShares(name, section.pools, *given, gangs)
+        merits = share.merits or partial(by_age, part.jobs.values(), now)
+        yield SectionShares(name, section.pools, *given, gangs, merits)
 
 
 def _straddling(view: View, entitled: Entitlements) -> Iterator[Allocation]:

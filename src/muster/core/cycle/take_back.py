@@ -12,7 +12,7 @@ outranks it needs its devices.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.rearrange import rearranged, within_contract
@@ -65,6 +65,9 @@ def take_back(cycle: CycleState) -> None:
     for state in stopped:
         if state.number in outcome.stops:
             trial.explain(state)
+    for state in shrunk:
+        if state.number in outcome.resizes:
+            trial.name_taker(state)
     trial.close()
 
 
@@ -319,6 +322,17 @@ class _Trial:
             lost=cycle.lost(state),
             served=served.state.number if served else 0,
         )
+
+    def name_taker(self, state: JobState) -> None:
+        """Name the first job that gets the devices which a shrunk one gives up."""
+        assert state.placement is not None
+        change = self._cycle.outcome.resizes[state.number]
+        bits = state.placement.without(change.placement.slots).bits()
+        served = next((taker for taker in self._takers if taker.takes(bits)), None)
+        if served is not None:
+            job = served.state.job
+            reason = replace(change.reason, beneficiary=job.name, served=job.number)
+            self._cycle.outcome.resizes[state.number] = replace(change, reason=reason)
 
     def _code(self, state: JobState, served: _Taker | None) -> Code:
         """Whether another pool gets back what it is entitled to, or the policy prefers another job."""

@@ -57,43 +57,48 @@ class PoolPlanner:
         self, cycle: CycleState, shares: tuple[SectionShares, ...], pools: frozenset[str]
     ) -> Proposal:
         outcome = cycle.outcome
+        explainer = Explainer(cycle, pools, shares) if self._explain else None
         return Proposal(
-            tuple(replace(share, memory=None) for share in shares),
-            (*_changes(cycle, pools), *self._waits(cycle, pools)),
-            tuple(_growths(cycle, pools)),
+            tuple(replace(share, memory=None, merits=None) for share in shares),
+            (*_changes(cycle, pools, explainer), *_waits(cycle, pools, explainer)),
+            tuple(_growths(cycle, pools, explainer)),
             tuple(p for p in outcome.promises.values() if _pool(cycle, p.job) in pools),
             tuple(outcome.migrations),
         )
 
-    def _waits(self, cycle: CycleState, pools: frozenset[str]) -> Iterator[Decision]:
-        """Yield why the others of its pools wait."""
-        explainer = Explainer(cycle, pools) if self._explain else None
-        for number in cycle.standing.waiting:
-            state = cycle.view.jobs[number]
-            if number not in cycle.outcome.starts and state.job.pool in pools:
-                reason = waiting_reason(cycle, state, explainer)
-                yield Decision(Kind.WAIT, number, state.generation, reason)
+
+def _waits(cycle: CycleState, pools: frozenset[str], explainer: Explainer | None) -> Iterator[Decision]:
+    """Yield why the others of its pools wait."""
+    for number in cycle.standing.waiting:
+        state = cycle.view.jobs[number]
+        if number not in cycle.outcome.starts and state.job.pool in pools:
+            reason = waiting_reason(cycle, state, explainer)
+            yield Decision(Kind.WAIT, number, state.generation, reason)
 
 
-def _changes(cycle: CycleState, pools: frozenset[str]) -> Iterator[Decision]:
+def _changes(
+    cycle: CycleState, pools: frozenset[str], explainer: Explainer | None
+) -> Iterator[Decision]:
     """Yield the changes of jobs of its pools, and of others that give way to one of these."""
     outcome = cycle.outcome
     for number in (*outcome.starts, *outcome.resizes, *outcome.moves, *outcome.stops):
         state = cycle.view.jobs[number]
         grows = gang_decision(cycle, state) if number in outcome.starts else None
-        decision = grows or changed_decision(cycle, state)
+        decision = grows or changed_decision(cycle, state, explainer)
         assert decision is not None
         served = decision.reason.served
         if _pool(cycle, number) in pools or (served and _pool(cycle, served) in pools):
             yield decision
 
 
-def _growths(cycle: CycleState, pools: frozenset[str]) -> Iterator[Decision]:
+def _growths(
+    cycle: CycleState, pools: frozenset[str], explainer: Explainer | None
+) -> Iterator[Decision]:
     """Yield the starts of its pools that use more than their gang of what is idle."""
     for number in cycle.gangs:
         state = cycle.view.jobs[number]
         if state.job.pool in pools and gang_decision(cycle, state) is not None:
-            decision = changed_decision(cycle, state)
+            decision = changed_decision(cycle, state, explainer)
             assert decision is not None
             yield decision
 

@@ -1,4 +1,9 @@
-"""Why a job waits: the obstacle, the holders, and the smallest change with which it would start now.
+"""Why a job waits: the obstacle, the holders, whom it competes with, and the smallest change with which
+it would start now.
+
+A job whose policy queues starts with a change if its gang then fits. One whose policy steers may fit
+and still be given nothing: what would help it is found by deciding again, where somebody asks
+(`advice`).
 
 Runs at the end of a cycle, when the board no longer changes, so equal jobs share an answer.
 """
@@ -12,7 +17,9 @@ import numpy as np
 
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.options import Option, admission_key
+from muster.core.cycle.sections import SectionShares
 from muster.core.cycle.start_gangs import find
+from muster.core.why.rivals import Rivals
 from muster.core.why.variants import largest, smallest_change
 from muster.model.cluster import NodeState
 from muster.model.job import Job, Need
@@ -30,17 +37,36 @@ HOLDERS = 3
 class Explainer:
     """Explains why jobs wait at the end of one cycle."""
 
-    def __init__(self, cycle: CycleState, pools: Collection[str] | None = None) -> None:
-        """`pools`: leaf pools whose jobs it is asked about; None: all."""
+    def __init__(
+        self,
+        cycle: CycleState,
+        pools: Collection[str] | None = None,
+        shares: Collection[SectionShares] = (),
+    ) -> None:
+        """`pools`: leaf pools whose jobs it is asked about, None: all; `shares`: what their policies
+        want, and how they rank jobs."""
         self._cycle = cycle
         self._pools = pools
+        steering = [share for share in shares if share.steers]
+        self._steered = frozenset[str]().union(*(share.pools for share in steering))
+        """Pools whose policy steers."""
+        self._queues_anyway = {each.job for share in steering for each in share.gangs}
+        merits = ((share.merits(), share.steers) for share in shares if share.merits is not None)
+        self.rivals = Rivals(cycle.view, cycle.entitled, merits, self._slots)
         self._known: dict[tuple[object, ...], Reason] = {}
         self._near: dict[tuple[Option, Level], tuple[Holder, ...]] = {}
         self._inside: dict[tuple[str, ...], tuple[Holder, ...]] = {}
         """By pool, type and user."""
 
     def why_waiting(self, state: JobState) -> Reason:
-        """Return the reason this job waits."""
+        """Return the reason this job waits, with its rank."""
+        reason = self._why_waiting(state)
+        if not state.may_start(self._cycle.now):
+            return reason  # its state says more
+        rank = self.rivals.rank(state)
+        return reason if rank is None else replace(reason, rank=rank)
+
+    def _why_waiting(self, state: JobState) -> Reason:
         cycle, job = self._cycle, state.job
         if not (asked := cycle.allocations.get(job.number)) or not asked.most:
             return self._why_left_out(state)
@@ -56,7 +82,7 @@ class Explainer:
     def _why_left_out(self, state: JobState) -> Reason:
         """Explain a job that the policy gives nothing: by what its gang lacks, if anything."""
         if not state.may_start(self._cycle.now):
-            return Reason(Code.WAITING_POLICY)  # its state says more
+            return Reason(Code.WAITING_POLICY)
         job = state.job
         key = (*self._likes(job), Code.WAITING_POLICY)
         if key not in self._known:
@@ -223,6 +249,8 @@ class Explainer:
         return cycle.options.request(job, fewer, option).plan.devices if fewer else 0
 
     def _smallest_change(self, job: Job, workers: int, code: Code) -> RequestChange | None:
+        if job.pool in self._steered and job.number not in self._queues_anyway:
+            return None
         types = self._cycle.view.cluster.device_types()
         lean = code in (Code.WAITING_CORES, Code.WAITING_JOIN)
         return smallest_change(job, workers, types, self._would_start, lean=lean)

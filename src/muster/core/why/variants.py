@@ -24,7 +24,7 @@ def smallest_change(
     job: Job, workers: int, types: tuple[str, ...], starts: Starts, *, lean: bool
 ) -> RequestChange | None:
     """Return the first change that would do; `lean`: try fewer cores and less memory too."""
-    for change, changed in _wider(job, types):
+    for change, changed in wider(job, types):
         if starts(changed, workers):
             return change
     searches: list[Search] = [_fewer_cores, _less_memory] if lean else []
@@ -50,6 +50,32 @@ def with_workers(job: Job, workers: int) -> Job:
     return _with(job, replace(job.workers, gang=workers, least=workers, most=workers))
 
 
+def with_spread(job: Job, workers: int) -> Job:
+    """Return the job with a smaller gang; an elastic one may still grow to its most."""
+    spec = replace(job.workers, gang=workers, least=workers)
+    return _with(job, spec if job.elastic else replace(spec, most=workers))
+
+
+def thinner(job: Job) -> Iterator[tuple[RequestChange, Job]]:
+    """Yield the job with half the devices of each worker, again and again."""
+    devices = job.workers.need.devices // 2
+    while devices:
+        change = RequestChange("devices per worker", str(devices))
+        yield change, with_need(job, Role.WORKER, devices=devices)
+        devices //= 2
+
+
+def leaner(job: Job) -> Iterator[tuple[RequestChange, Job]]:
+    """Yield the job with half the cores, and half the memory, of each worker."""
+    cores = job.workers.need.millicores // (2 * _HALF_CORE)
+    if cores:
+        change = RequestChange("cores", f"{cores * _HALF_CORE / 1000:g}")
+        yield change, with_need(job, Role.WORKER, millicores=cores * _HALF_CORE)
+    memory = job.workers.need.memory // (2 * _GB)
+    if memory:
+        yield RequestChange("memory", f"{memory}GB"), with_need(job, Role.WORKER, memory=memory * _GB)
+
+
 def with_need(job: Job, role: Role, **need: int) -> Job:
     """Return the job with another need of each task of a role."""
     spec = next(spec for spec in job.roles if spec.role is role)
@@ -60,7 +86,7 @@ def _with(job: Job, spec: RoleSpec) -> Job:
     return replace(job, roles=tuple(spec if s.role is spec.role else s for s in job.roles))
 
 
-def _wider(job: Job, types: tuple[str, ...]) -> Iterator[tuple[RequestChange, Job]]:
+def wider(job: Job, types: tuple[str, ...]) -> Iterator[tuple[RequestChange, Job]]:
     """Yield the job with the same request, but fewer conditions."""
     for level in Level:
         if level > job.locality.widest:

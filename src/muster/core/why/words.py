@@ -1,11 +1,12 @@
 """Reasons and placements as text."""
 
 from collections.abc import Callable
+from math import inf
 
 from muster.model.duration import clock as clock
 from muster.model.placement import Placement
 from muster.model.plan import ChosenPlan, Sync
-from muster.model.reason import SENTENCES, Lack, Reason
+from muster.model.reason import SENTENCES, Lack, Measure, Rank, Reason, Rival
 from muster.model.topology import each_bit
 from muster.model.view import View
 
@@ -29,9 +30,11 @@ def names_for(view: View, job: int) -> NameOf:
 def tell(reason: Reason, name_of: NameOf = lambda _, name: name) -> str:
     """Return one line: the sentence of the code, then its figures."""
     parts = [SENTENCES[reason.code], *_figures(reason, name_of)]
-    if reason.holders:
+    if reason.holders and not (reason.rank and any(each.devices for each in reason.rank.ahead)):
         held = (f"{name_of(each.number, each.name)} ({each.devices})" for each in reason.holders)
         parts.append(f"held by {', '.join(held)}")
+    if reason.rank is not None and (words := rank_words(reason.rank, name_of)):
+        parts.append(words)
     if reason.would_start is not None:
         parts.append(f"would start now with {reason.would_start.field}: {reason.would_start.value}")
     return "; ".join(parts)
@@ -41,7 +44,11 @@ def _figures(reason: Reason, name_of: NameOf) -> list[str]:
     found = [reason.because] if reason.because else []
     if reason.beneficiary is not None:
         waits = reason.code.startswith("waiting.")
-        found.append(f"{'kept for' if waits else 'for'} {name_of(reason.served, reason.beneficiary)}")
+        name = name_of(reason.served, reason.beneficiary)
+        devices = f"{reason.given} device{'s' if reason.given > 1 else ''} " if reason.given else ""
+        found.append(f"{devices}{'kept for' if waits else 'for'} {name}")
+    if reason.speed is not None:
+        found.append(f"expected to run at {reason.speed:.2g} times its speed")
     if reason.shortfall is not None:
         short = reason.shortfall
         within = "" if short.widest.word == "any" else f" within one {short.widest.word}"
@@ -63,6 +70,59 @@ def _figures(reason: Reason, name_of: NameOf) -> list[str]:
     if reason.lost is not None:
         found.append(f"no checkpoint: {clock(reason.lost)} of work lost")
     return found
+
+
+_MEASURED = {
+    Measure.WORTH: "saves {:.2g} s of waiting per device-second",
+    Measure.SHARE: "has {:.0%} of its main resource",
+    Measure.DELAY: "ends at {:.2g} times its fair share's time",
+}
+
+
+def measured(measure: Measure, value: float) -> str:
+    """Return what a policy ranks a job by, in words."""
+    match measure:
+        case Measure.LEFT:
+            return f"{clock(value)} left" if value < inf else "length unknown"
+        case Measure.SERVICE:
+            return f"has had {value / 3600:.2g} device-hours"
+        case Measure.OWED:
+            return f"owed {clock(max(0.0, value))}"
+        case Measure.AGE:
+            return f"submitted {clock(value)} ago"
+        case _:
+            return _MEASURED[measure].format(value)
+
+
+def rank_words(rank: Rank, name_of: NameOf) -> str:
+    """Return whom a job competes with: its place and value, who is ahead, and what its pool has."""
+    parts = []
+    if rank.place:
+        before = rank.place - 1
+        ahead = f"{before} waiting job{'s' if before > 1 else ''} ahead" if before else "next"
+        parts.append(f"{ahead} in pool {rank.pool}")
+    if rank.value is not None and _tells(rank.value):
+        parts.append(measured(rank.measure, rank.value))
+    if rank.ahead:
+        parts.append(f"behind {', '.join(_rival(each, rank, name_of) for each in rank.ahead)}")
+    if rank.entitled:
+        parts.append(f"the pool uses {rank.used} of its {rank.entitled} devices")
+    return ", ".join(parts)
+
+
+def _rival(rival: Rival, rank: Rank, name_of: NameOf) -> str:
+    about = [f"{rival.devices} device{'s' if rival.devices > 1 else ''}"] if rival.devices else []
+    if rival.value is not None and _tells(rival.value):
+        about.append(measured(rank.measure, rival.value))
+    if rival.priority != rank.priority:
+        about.append(f"priority {rival.priority}")
+    name = name_of(rival.number, rival.name)
+    return f"{name} ({', '.join(about)})" if about else name
+
+
+def _tells(value: float) -> bool:
+    """Whether a value says anything: 0 stands for one that was not worked out."""
+    return value != 0.0
 
 
 def _lacking(lack: Lack) -> str:

@@ -143,11 +143,17 @@ class Beliefs:
             self._of(job).track.note_saved(message)
 
     def holds(
-        self, job: Job, held: Held | None, now: float, spots: Mapping[str, Spot] | None = None
+        self,
+        job: Job,
+        held: Held | None,
+        now: float,
+        spots: Mapping[str, Spot] | None = None,
+        began: float | None = None,
     ) -> None:
         """Set what the job runs on from now on, None for nothing.
 
-        `spots`: where its tasks are, so that their transfers say something about links.
+        `spots`: where its tasks are, so that their transfers say something about links. `began`: when
+        it was given its first devices, which are idle until its tasks have loaded; None: now.
         """
         self._now = now
         if held is None and job.number not in self._live and job.number not in self._remembered:
@@ -160,7 +166,7 @@ class Beliefs:
         if live.held is None and not (job.restarts or job.program.checkpoint_signal):
             live.spent = 0.0  # a plain program starts over
         if live.held is None:
-            live.starting = now
+            live.starting = now if began is None else began
         live.held, live.since, live.window = held, now, None
         self._shapes.placed(job.number)
         self._note_progress(live)
@@ -485,6 +491,12 @@ class Beliefs:
         return job.duration * speed.rate(first, max(1, job.workers.gang))
 
     def _outlook(self, live: LiveJob, now: float) -> Outlook:
+        found = self._learnt_outlook(live, now)
+        shown = live.start_so_far(now)
+        known = live.job.pause if found.start is None else found.start
+        return replace(found, start=shown) if shown > known else found
+
+    def _learnt_outlook(self, live: LiveJob, now: float) -> Outlook:
         kin, told = self._for_learner(live)
         if not kin.reports:
             return self._learner.outlook(told, live.held, self._spent(live, now))

@@ -38,10 +38,15 @@ class LiveJob:
     """Estimated s on one device that it had run by then, for a job that reports no steps."""
     window: Window | None = None
     starting: float | None = None
-    """When its tasks were started, until their first step; None: they are past it."""
+    """When its tasks were ordered, until their first step; None: they are past it."""
     told: tuple[tuple[object, ...], Kin, Job] | None = None
     """What the rest depends on, and the job as the learner knows it."""
     watch: LossWatch = field(default_factory=LossWatch)
+
+    def start_so_far(self, now: float) -> float:
+        """Return the s that a start has taken before its first step: it costs no less than that."""
+        trains = self.held is not None and bool(self.track.members)
+        return max(0.0, now - self.starting) if trains and self.starting is not None else 0.0
 
     def took(self, formation: int, now: float) -> tuple[ChangeKind, float] | None:
         """Return what led to the formation whose first step is reported now, and its s without

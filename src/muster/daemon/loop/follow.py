@@ -1,6 +1,6 @@
 """Follows running jobs: their list entries, their predictions, and how wrong these were."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ from muster.daemon.health_guard import HealthGuard
 from muster.daemon.learn.transfers import spots_of
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.job_summaries import JobSummary
+from muster.foresight.play import JobForecast
 from muster.model.cluster import Cluster
 from muster.model.event import (
     Migrated,
@@ -50,7 +51,7 @@ class Follower:
         for number, summary in list(daemon.summaries.items()):
             state = daemon.view.jobs[number]
             if state.phase is not Phase.WAITING:
-                finish = daemon.beliefs.finish(number, daemon.view, now)
+                finish = self._finish(number, summary, now)
                 summary = self._followed(number, summary, finish, now)
                 daemon.summaries[number] = self._predicted(state, summary, finish, now)
                 daemon.touch(number)
@@ -65,13 +66,28 @@ class Follower:
         links = daemon.beliefs.node_links()
         daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents, links)
 
+    def foretold(self, forecasts: Mapping[int, JobForecast]) -> None:
+        """Take in forecasts; those of running jobs are written with the next refresh."""
+        summaries = self._daemon.summaries
+        for number, forecast in forecasts.items():
+            if number in summaries:
+                summaries[number] = replace(summaries[number], forecast=forecast)
+
+    def _finish(self, number: int, summary: JobSummary, now: float) -> float | None:
+        """Return when a job with devices ends: as played, or else if everybody keeps what he has."""
+        if summary.forecast is None:
+            return self._daemon.beliefs.finish(number, self._daemon.view, now)
+        known = summary.forecast.known_finish
+        return None if known is None else known.middle
+
     def _followed(
         self, number: int, summary: JobSummary, finish: float | None, now: float
     ) -> JobSummary:
         """Return the summary with what its losses say; tell once that they have stopped falling."""
         beliefs = self._daemon.beliefs
         ending = beliefs.ending(number)
-        span = None if finish is None else beliefs.finish_span(number, finish, now)
+        played = summary.forecast is not None or finish is None
+        span = None if played else beliefs.finish_span(number, finish or now, now)
         if ending is not None and ending.converged and not summary.converged:
             self._daemon.post(Entry([ConvergenceSeen(number, now, ending.converged)]))
         return replace(summary, finish_span=span, ending=ending or summary.ending)
@@ -102,7 +118,7 @@ class Follower:
             cluster, {each.task.name: each.slot.node for each in gang.tasks} if gang else {}
         )
         now, holds = daemon.clock.now(), held(cluster, state)
-        daemon.beliefs.holds(state.job, holds, now, spots)
+        daemon.beliefs.holds(state.job, holds, now, spots, state.started)
         daemon.beliefs.seat(state.job, state.placement if holds is not None else None, cluster, now)
 
     def _predicted(

@@ -12,6 +12,8 @@ from muster.daemon.gang.transitions import Goal
 from muster.daemon.learn import Progress
 from muster.daemon.learn.convergence import LossEnding
 from muster.daemon.loop.dependents import awaited_words
+from muster.daemon.loop.foretold import foretold
+from muster.foresight.play import JobForecast
 from muster.model.decision import Kind
 from muster.model.event import (
     Cancelled,
@@ -71,6 +73,8 @@ class JobSummary:
     """Why its sweep has stopped it for good."""
     rung: int = 0
     """The highest rung of its sweep that it has reached; 0: none."""
+    forecast: JobForecast | None = None
+    """As last played; None: not yet."""
 
     def explain(self, reason: Reason, name_of: NameOf) -> "JobSummary":
         """Return the summary with this reason for the job's state; `name_of`: for its user's eyes."""
@@ -256,8 +260,6 @@ def record_of(
         efficiency=progress.efficiency if progress else None,
         code=code,
         reason=text,
-        predicted_start=summary.predicted_start,
-        predicted_finish=None if over else summary.predicted_finish,
         first_predicted_finish=summary.first_prediction.predicted if summary.first_prediction else None,
         resizes=summary.resizes,
         preemptions=summary.preemptions,
@@ -269,8 +271,6 @@ def record_of(
         exit_code=summary.exit_code,
         slowed=progress.slowed if progress and progress.beside and placed else None,
         beside=progress.beside if progress and progress.beside and placed else None,
-        finish_low=summary.finish_span[0] if summary.finish_span and not over else None,
-        finish_high=summary.finish_span[1] if summary.finish_span and not over else None,
         converged=summary.converged,
         labels=dict(job.labels),
         interactive=job.program.interactive is not None,
@@ -281,7 +281,23 @@ def record_of(
         params=dict(job.sweep.params) if job.sweep else {},
         rung=summary.rung,
         time_limit=job.program.time,
+        **_expected(summary, over=over),
     )
+
+
+def _expected(summary: JobSummary, *, over: bool) -> Mapping[str, Any]:
+    """Return when it starts and ends: as played, or else as its progress says."""
+    if over:
+        return {"predicted_start": summary.predicted_start}
+    if summary.forecast is not None:
+        return foretold(summary.forecast)
+    low, high = summary.finish_span or (None, None)
+    return {
+        "predicted_start": summary.predicted_start,
+        "predicted_finish": summary.predicted_finish,
+        "finish_low": low,
+        "finish_high": high,
+    }
 
 
 def _by_loss(ending: LossEnding | None, given: str, *, over: bool) -> dict[str, Any]:

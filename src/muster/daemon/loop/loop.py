@@ -39,6 +39,7 @@ from muster.daemon.loop.due import cycle_within
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
+from muster.daemon.loop.foretold import Foretold
 from muster.daemon.loop.job_summaries import JobSummary, explain_barred, fold_summaries, record_of
 from muster.daemon.loop.log_facts import log_facts
 from muster.daemon.loop.node_news import NodeNews
@@ -153,6 +154,7 @@ class Daemon:
         self.curves, self.spans = CurveKeeper(beliefs), SpanKeeper()
         self._predicted: list[tuple[int, PredictionRecord]] = []
         self._unwritten: list[Note] = []
+        self._foretold = Foretold()
         self._unsaved = 0
         """Facts since the last snapshot."""
         self._wake = asyncio.Event()
@@ -191,6 +193,11 @@ class Daemon:
     def predict(self, number: int, prediction: PredictionRecord) -> None:
         """Store a prediction with the next turn."""
         self._predicted.append((number, prediction))
+
+    def foretell(self, told: Foretold) -> None:
+        """Store forecasts, what came of them, and notes with the next turn."""
+        self._foretold += told
+        self._wake.set()
 
     async def grown(self, seq: int) -> None:
         """Wait until the journal has facts after this number."""
@@ -294,7 +301,8 @@ class Daemon:
         predicted, self._predicted = self._predicted, []
         charges = self.accounts.charges(turn, self.clock.now())
         spans = self.spans.changes(turn)
-        if not (turn.facts or stale or predicted or explained or charges.uses or spans):
+        foretold, self._foretold = self._foretold, Foretold()
+        if not (turn.facts or stale or predicted or explained or charges.uses or spans or foretold):
             self._adopt(turn, {})
             return True
         known = ChainMap(dict(explained), self.summaries)
@@ -303,12 +311,13 @@ class Daemon:
         records = await self._records(sorted(changed), turn, summaries)
         keys = tuple(entry.key for entry in turn.accepted if entry.key)
         self._unwritten += self.beliefs.observations()
-        notes, self._unwritten = self._unwritten, []
+        notes, self._unwritten = [*self._unwritten, *foretold.notes], []
         acts = tuple(entry.act for entry in turn.accepted if entry.act)
         batch = Batch(tuple(turn.facts), records, keys, tuple(predicted), tuple(notes), acts)
         sweeps = changed_records(self.state.sweeps, turn.facts)
         points = self.curves.take(turn.closed)
         batch = replace(batch, sweeps=sweeps, uses=charges.uses, points=points, spans=spans)
+        batch = replace(batch, forecasts=foretold.made, outcomes=foretold.outcomes)
         began = time.monotonic()
         try:
             with TRACING.span("commit", facts=len(turn.facts), records=len(records)):
@@ -317,6 +326,7 @@ class Daemon:
             return await self._drop_unwritable(error, turn.accepted)
         except StoreError as error:
             self._unwritten = [*notes, *self._unwritten]
+            self._foretold = replace(foretold, notes=()) + self._foretold
             self.curves.give_back(points)
             self._stale |= stale
             self._predicted = [*predicted, *self._predicted]

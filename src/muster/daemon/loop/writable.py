@@ -42,6 +42,8 @@ def _plain(record: JobRecord) -> JobRecord:
         predicted_finish=None,
         finish_low=None,
         finish_high=None,
+        start_low=None,
+        start_high=None,
         epochs=None,
         first_predicted_finish=None,
     )

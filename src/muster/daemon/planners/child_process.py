@@ -45,6 +45,10 @@ class ChildProcess:
         """Whether an answer has begun to come."""
         return self._line.has_message()
 
+    def fileno(self) -> int:
+        """Return the descriptor of its line, to wait for several of them."""
+        return self._line.fileno()
+
     def receive(self, within: float) -> bytes:
         """Wait for an answer."""
         return self._line.receive(within)

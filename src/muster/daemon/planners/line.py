@@ -36,6 +36,10 @@ class MessageLine:
         """Whether something has come that was not received yet."""
         return bool(select.select([self._end], [], [], 0)[0])
 
+    def fileno(self) -> int:
+        """Return the descriptor, to wait for messages on several lines."""
+        return self._end.fileno()
+
     def close(self) -> None:
         """Hang up."""
         self._end.close()

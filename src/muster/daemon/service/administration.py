@@ -8,11 +8,13 @@ from muster import __version__
 from muster.core.cycle.sections import check_policies
 from muster.core.quotas.demand import capacity, demands
 from muster.core.quotas.pools import entitle
+from muster.daemon.foresight.foresight import Foresight
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.audit import REFUSED, audited
 from muster.daemon.service.cluster_map import cluster_map
 from muster.daemon.service.draining import Draining
+from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.pool_rules import (
     is_open,
     refuse_priority,
@@ -20,13 +22,7 @@ from muster.daemon.service.pool_rules import (
     refuse_unknown,
     refuse_unknown_user,
 )
-from muster.daemon.service.protocol import (
-    Caller,
-    ConflictError,
-    NotFoundError,
-    PoolRules,
-    RefusedError,
-)
+from muster.daemon.service.protocol import Caller, ConflictError, NotFoundError, RefusedError
 from muster.daemon.service.records import holdings, node_record, node_tasks, pool_records
 from muster.daemon.service.requests import SHARED, admins_only
 from muster.daemon.service.trust_requests import TrustRequests
@@ -66,6 +62,8 @@ class Administration(TrustRequests):
         self.warning = ""
         self.gone: Callable[[NodeGone], None] = lambda news: None
         """Called with a node that will not come back."""
+        self.foresight: Foresight | None = None
+        """Plays the future; None: nobody does."""
         self._draining = Draining()
         live = {number: state.job for number, state in daemon.view.jobs.items()}
         self._limiter = Limiter(self._store.setting(LIMITS), live)
@@ -185,22 +183,28 @@ class Administration(TrustRequests):
     ) -> PoolRecord:
         admins_only(caller)
         tree = self._daemon.view.pools
-        known = tree.pools.get(name) or Pool(name)
-        self._refuse_unknown_types(quotas)
         rules = rules or PoolRules()
-        if rules.policy is not None:
-            _refuse_unknown_policy(rules.policy)
+        pool = self.changed_pool(name, parent, quotas, rules)
         if rules.allow:
             await self._read(refuse_unknown, rules.allow, await self._users())
             for user in (name for name in rules.allow if not name.startswith("@")):
                 await self._read(self._refuse_without_account, user)
-        pool = rules.applied(replace(known, parent=parent or known.parent))
-        pool = replace(pool, quotas=_merged(known.quotas, quotas))
         await self._set_pools({**tree.pools, name: pool})
         if shared is not None:
             self._shared = self._shared | {name} if shared else self._shared - {name}
             await self._read(self._store.set_setting, SHARED, "\n".join(sorted(self._shared)))
         return next(each for each in await self.pools(caller) if each.name == name)
+
+    def changed_pool(
+        self, name: str, parent: str | None, quotas: Mapping[str, Quota], rules: PoolRules
+    ) -> Pool:
+        """Return a pool as a change would make it; refuse what there is not."""
+        known = self._daemon.view.pools.pools.get(name) or Pool(name)
+        self._refuse_unknown_types(quotas)
+        if rules.policy is not None:
+            _refuse_unknown_policy(rules.policy)
+        pool = rules.applied(replace(known, parent=parent or known.parent))
+        return replace(pool, quotas=_merged(known.quotas, quotas))
 
     @audited("remove pool")
     async def remove_pool(self, caller: Caller, name: str) -> None:

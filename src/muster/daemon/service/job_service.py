@@ -13,6 +13,7 @@ from muster.core.state.evolve import evolve
 from muster.daemon.gang.state import Sight
 from muster.daemon.loop.dependents import ENDS, gone
 from muster.daemon.loop.entry import Entry
+from muster.daemon.loop.foretold import foretold
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.loop.stops import preempted, stopped, stopped_all
 from muster.daemon.notify.subscription import refuse_bad_url
@@ -21,6 +22,7 @@ from muster.daemon.service.container_reach import container_problem
 from muster.daemon.service.event_text import change_of
 from muster.daemon.service.file_reach import reach_caveats, reach_problem
 from muster.daemon.service.forecast import Question, forecast, waiting_for
+from muster.daemon.service.foretelling import played
 from muster.daemon.service.job_lists import active_first, cursor_after, newest_first
 from muster.daemon.service.job_names import digest_of, number_in, refuse_numeric
 from muster.daemon.service.packs import PackShelf
@@ -37,7 +39,7 @@ from muster.daemon.service.protocol import (
     RefusedError,
     Shape,
 )
-from muster.daemon.service.queue import Queue, placed
+from muster.daemon.service.queue import Queue, renewed
 from muster.daemon.service.records import task_records
 from muster.daemon.service.resume import FolderOf, resume_place
 from muster.daemon.service.submission_keys import SubmissionKeys
@@ -285,6 +287,8 @@ class JobService(VisitService):
         policy = POLICIES[daemon.state.policy]
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._forecasters, forecast, policy, question)
+        if self.foresight is not None and not awaited:
+            found = await played(self.foresight, found, job, known.get(job.number))
         barred = daemon.accounts.budgets.barred(view, now).get(job.number)
         if barred:
             found = replace(
@@ -318,10 +322,14 @@ class JobService(VisitService):
         return self._daemon.record(record.number)
 
     def _placed(self, record: JobRecord) -> JobRecord:
-        """A waiting job's record with its place in the queue."""
+        """A waiting job's record with its place in the queue and its forecast."""
         daemon = self._daemon
         place = self._queue.place(record.number, daemon.view, daemon.order, self.now())
-        return record if place is None else placed(record, place)
+        forecast = daemon.summaries[record.number].forecast
+        changes: dict[str, Any] = {} if forecast is None else {**foretold(forecast)}
+        if place is not None:
+            changes["position"] = place
+        return renewed(record, changes) if changes else record
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
         record = await self._record(which, caller)

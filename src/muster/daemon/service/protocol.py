@@ -2,13 +2,16 @@
 
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.whatif.asked import AskedWhatIf
 from muster.model.job import Job
-from muster.model.pool import Pool, Quota
+from muster.model.pool import Quota
 from muster.model.sweep import Sweep
 from muster.model.task import LogPiece
+from muster.wire.foresight_records import AccuracyRecord, JobForecastRecord
 from muster.wire.history_records import JobCurves, TimelinePage
 from muster.wire.map_records import ClusterMap
 from muster.wire.records import (
@@ -31,6 +34,7 @@ from muster.wire.records import (
 from muster.wire.sweep_records import SweepDetail, SweepRecord
 from muster.wire.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
 from muster.wire.visits import Visit
+from muster.wire.whatif_records import WhatIfRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,34 +80,6 @@ class Shape:
     least: int
     most: int
     servers: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PoolRules:
-    """Who may use a pool, how much, and who decides about its jobs; None: unchanged."""
-
-    allow: tuple[str, ...] | None = None
-    """Users, and Unix groups as `@group`; empty: all."""
-    max_priority: int | None = None
-    devices_per_user: int | None = None
-    lifted: tuple[str, ...] = ()
-    """Names of other rules that no longer apply."""
-    policy: str | None = None
-    budget: float | None = None
-    aim: str | None = None
-
-    def applied(self, pool: Pool) -> Pool:
-        """Return the pool with these rules."""
-        given = {
-            "allow": self.allow,
-            "max_priority": self.max_priority,
-            "devices_per_user": self.devices_per_user,
-            "policy": self.policy,
-            "budget": self.budget,
-            "aim": self.aim,
-        }
-        new: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        return replace(pool, **{**new, **dict.fromkeys(self.lifted)})
 
 
 class ServiceError(Exception):
@@ -172,6 +148,14 @@ class Service(Protocol):
 
     async def forecast(self, caller: Caller, job: Job) -> Forecast:
         """Predict when and where the job would run if it were submitted now."""
+        ...
+
+    async def ask_what_if(self, caller: Caller, asked: AskedWhatIf) -> WhatIfRecord:
+        """Begin to play the futures of the live jobs with and without some changes."""
+        ...
+
+    async def what_if(self, caller: Caller, key: str) -> WhatIfRecord:
+        """Return how far a question of the caller is, and its answer once that is there."""
         ...
 
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
@@ -290,6 +274,16 @@ class Service(Protocol):
     ) -> TimelinePage:
         """List who held which devices, by default within the last day; of jobs that the caller may
         not see, only that they did."""
+        ...
+
+    async def accuracy(
+        self, caller: Caller, what: str, since: float, pool: str | None = None
+    ) -> AccuracyRecord:
+        """Return how forecasts of starts or finishes since a moment came true."""
+        ...
+
+    async def forecasts(self, caller: Caller, which: str) -> list[JobForecastRecord]:
+        """List what was forecast of a job, and what came of it."""
         ...
 
     async def nodes(self, caller: Caller) -> list[NodeRecord]:

@@ -10,7 +10,7 @@ from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.state import State
 from muster.daemon.loop.stops import stopped
 from muster.daemon.service.audit import audited
-from muster.daemon.service.history_service import HistoryService
+from muster.daemon.service.foresight_service import ForesightService
 from muster.daemon.service.job_lists import sweep_cursor
 from muster.daemon.service.job_names import number_in, refuse_numeric, sweep_digest
 from muster.daemon.service.parents import ParentFound, while_live, with_parents
@@ -37,7 +37,7 @@ LONGEST_NAME = 63
 """Characters of a job's name, and so of a member's."""
 
 
-class SweepService(HistoryService):
+class SweepService(ForesightService):
     """Answers requests about sweeps as well."""
 
     @audited("sweep")

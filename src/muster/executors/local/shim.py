@@ -17,6 +17,7 @@ import resource
 import signal
 import sys
 import time
+from math import inf
 from typing import Any, NoReturn
 
 ORDER, CLAIM, BEGUN, ENDED = "order.json", "claim.json", "begun.json", "ended.json"
@@ -462,12 +463,14 @@ def hold_lease(pid: int, lease: float, heard: str) -> list[str]:
 
 
 def last_heard(path: str) -> float:
-    """Return when the daemon was last heard, in s since boot; 0 if that is unknown."""
+    """Return when the daemon was last heard, in s since boot; -inf if that is unknown.
+
+    Not 0: on a machine that booted a minute ago that would be a minute ago."""
     try:
         with open(path, encoding="ascii") as file:
             return float(file.read())
     except (OSError, ValueError):
-        return 0.0
+        return -inf
 
 
 def next_dead() -> os.waitid_result:

@@ -377,7 +377,6 @@ class ShardedEngine(StepEngine):
             return
         self.shards.enter(self._exchange(crew, layout))
         self.holds = True
-        self._share_results(crew, rows)
         if any(row.ended for row in rows):
             self.requested |= STOP
         self._share_results(crew, rows)

@@ -262,6 +262,17 @@ def test_starts_and_resizes_cost_what_was_measured(beliefs: Beliefs) -> None:
         assert waiting.resize == pytest.approx(0.04)
 
 
+def test_a_start_costs_the_time_that_its_devices_are_idle(beliefs: Beliefs) -> None:
+    crew = Crew(beliefs, train("a"))
+    crew.start((2,), loading=30.0)
+    crew.now += 0.2
+    # Before its first step nobody knows how long the start will have taken, but not less than so far.
+    assert outlook(beliefs, crew.job, crew.now).start == pytest.approx(30.2)
+    crew.train(1, 0.5)
+    crew.now += 100.0
+    assert outlook(beliefs, crew.job, crew.now).start == pytest.approx(30.7)
+
+
 def test_a_loss_is_no_resize(beliefs: Beliefs) -> None:
     crew = Crew(beliefs, train("a"))
     crew.start((4,))

@@ -56,6 +56,20 @@ def test_a_prediction_is_stored_again_once_it_has_moved_far_enough(
     play(tmp_path, scenario)
 
 
+def test_a_start_is_measured_from_the_moment_it_was_ordered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        state = made.daemon.view.jobs[1]
+        found: list[object] = []
+        monkeypatch.setattr(made.daemon.beliefs, "holds", lambda *told: found.append(told[-1]))
+        made.daemon.follower.tell_held(state)
+        assert state.started is not None
+        assert found == [state.started]
+
+    play(tmp_path, scenario)
+
+
 def test_what_is_not_known_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(made: RunningDaemon) -> None:
         predict(made, monkeypatch, made.daemon.clock.now() + 40.0)

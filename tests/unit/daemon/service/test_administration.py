@@ -9,12 +9,12 @@ import pytest
 
 from muster.daemon.assembly import RunningDaemon
 from muster.daemon.loop.entry import Entry
+from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
     ForbiddenError,
     NotFoundError,
-    PoolRules,
     RefusedError,
 )
 from muster.executors.accounts import Submitters

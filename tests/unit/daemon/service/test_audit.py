@@ -9,13 +9,8 @@ import pytest
 
 from muster.daemon.assembly import RunningDaemon
 from muster.daemon.service.audit import Refusals
-from muster.daemon.service.protocol import (
-    ForbiddenError,
-    NotFoundError,
-    PoolRules,
-    RefusedError,
-    Shape,
-)
+from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.protocol import ForbiddenError, NotFoundError, RefusedError, Shape
 from muster.wire.records import ActRecord
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, until
 

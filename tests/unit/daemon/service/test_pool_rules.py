@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
+from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.pool_rules import groups_of, refuse_stranger
-from muster.daemon.service.protocol import Caller, ForbiddenError, PoolRules, RefusedError
+from muster.daemon.service.protocol import Caller, ForbiddenError, RefusedError
 from muster.model.pool import Pool, PoolTree
 from tests.builders import job
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.daemon.service.queue import Queue, placed
+from muster.daemon.service.queue import Queue, renewed
 from muster.model.view import JobState, Phase, View
 from muster.wire.records import JobRecord
 from tests.builders import cluster, job, view
@@ -58,6 +58,6 @@ def test_following_comes_to_the_same_as_sorting_anew(changes: list[Change]) -> N
         assert everyone(queue, seen, order) == everyone(Queue(), seen, order)
 
 
-def test_a_record_gets_its_place_and_nothing_else() -> None:
+def test_a_record_gets_what_is_renewed_and_nothing_else() -> None:
     record = JobRecord(1, "a", "ann", "default", "waiting", labels={"x": "y"}, rung=3)
-    assert placed(record, 7) == replace(record, position=7)
+    assert renewed(record, {"position": 7}) == replace(record, position=7)

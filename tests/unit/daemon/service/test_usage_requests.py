@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
-from muster.daemon.service.protocol import PoolRules, RefusedError
+from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.protocol import RefusedError
 from tests.contract.fake_executor import Machine
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, state_of, until
 

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.executors.fleet.authority import Authority, new_request
-from muster.executors.fleet.identities import Identities, JoinError
+from muster.executors.fleet.identities import Identities
+from muster.executors.fleet.join_error import JoinError
 from muster.store.store import Store, open_store
 from muster.wire.pinned import WrongDaemonError
 from tests.unit.executors.fleet.handshakes import Credentials, ask, fetched, joined, listening

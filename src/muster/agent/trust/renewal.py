@@ -1,7 +1,7 @@
 """Renews the agent's certificate while it is good: there is nobody to ask with a bad one."""
 
-from muster.agent.identity import AgentFolder
-from muster.agent.key_request import make_request
+from muster.agent.trust.identity import AgentFolder
+from muster.agent.trust.key_request import make_request
 from muster.executors.local.shim import uptime
 from muster.wire.agent_messages import RenewCertificate, Renewed
 

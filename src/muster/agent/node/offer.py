@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from muster.agent import machine
-from muster.agent.devices import read_devices
+from muster.agent.node import machine
+from muster.agent.node.devices import read_devices
 from muster.agent.options import AgentError, AgentOptions
 from muster.executors.accounts import own_user
 from muster.executors.containers import engines_here

@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from muster.agent.identity import AgentFolder
-from muster.agent.own_folder import JOBS, moved
-from muster.agent.packs import PackCache
-from muster.agent.task_table import TaskTable
+from muster.agent.tasks.own_folder import JOBS, moved
+from muster.agent.tasks.packs import PackCache
+from muster.agent.tasks.task_table import TaskTable
+from muster.agent.trust.identity import AgentFolder
 from muster.executors.local import LocalExecutor
 from muster.executors.transit import order_of, task_of
 from muster.model.task import TaskOrder

@@ -1,4 +1,4 @@
-"""Makes a key and a request for a certificate: `python -m muster.agent.key_request NODE`.
+"""Makes a key and a request for a certificate: `python -m muster.agent.trust.key_request NODE`.
 
 A process of its own, so that the agent never has the library in its memory.
 """
@@ -12,7 +12,7 @@ from muster.agent.options import AgentError
 
 def make_request(node: str) -> tuple[str, str]:
     """Return a new private key and the request for its certificate (PEM). Takes a moment."""
-    command = [sys.executable, "-m", "muster.agent.key_request", node]
+    command = [sys.executable, "-m", "muster.agent.trust.key_request", node]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import logging
 
-from muster.agent.identity import AgentFolder
-from muster.agent.link import connect
+from muster.agent.talk.link import connect
+from muster.agent.trust.identity import AgentFolder
 from muster.executors.local import LocalExecutor
 from muster.executors.transit import task_of
 from muster.wire.agent_codec import FROM_AGENT

@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import logging
 
-from muster.agent.link import Connection
-from muster.agent.log_feed import LogFeed
-from muster.agent.outbox import Outbox
-from muster.agent.task_table import TaskTable
+from muster.agent.talk.link import Connection
+from muster.agent.talk.log_feed import LogFeed
+from muster.agent.talk.outbox import Outbox
+from muster.agent.tasks.task_table import TaskTable
 from muster.executors.local import LocalExecutor
 from muster.executors.local.shim import uptime
 from muster.executors.transit import TaskReport

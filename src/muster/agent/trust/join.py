@@ -6,9 +6,9 @@ import socket
 import ssl
 from pathlib import Path
 
-from muster.agent.identity import AgentFolder
-from muster.agent.key_request import make_request
 from muster.agent.options import AgentError
+from muster.agent.trust.identity import AgentFolder
+from muster.agent.trust.key_request import make_request
 from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
 from muster.wire.agent_messages import DAEMON_LINE, Admitted, AgentRefused, Join
 from muster.wire.codec import BadMessageError

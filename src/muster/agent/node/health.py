@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from muster.agent.devices import read_devices
-from muster.agent.kernel_log import KernelLog
+from muster.agent.node.devices import read_devices
+from muster.agent.node.kernel_log import KernelLog
 
 
 class HealthProbe:

@@ -1,4 +1,4 @@
-"""The node's GPUs, read from NVML in a process of its own: `python -m muster.agent.devices [NAMES]`.
+"""The node's GPUs, from NVML in a process of its own: `python -m muster.agent.node.devices [NAMES]`.
 
 NVML would take as much memory as the rest of the agent (18 MB with driver 580), and a driver that hangs
 would hang the agent.
@@ -48,7 +48,7 @@ def read_devices(only: Sequence[str] | None = None) -> DeviceReading:
     if not any(Path(path).exists() for path in DRIVERS):
         return DeviceReading()
     names = [] if only is None else [",".join(only)]
-    command = [sys.executable, "-P", "-m", "muster.agent.devices", *names]
+    command = [sys.executable, "-P", "-m", "muster.agent.node.devices", *names]
     with contextlib.suppress(subprocess.SubprocessError, LookupError, ValueError, OSError):
         done = subprocess.run(command, capture_output=True, check=True, timeout=TIMEOUT)
         found = json.loads(done.stdout)

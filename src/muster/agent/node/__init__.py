@@ -1,0 +1,1 @@
+"""What the node is and has: devices, health, what it offers, who takes it away."""

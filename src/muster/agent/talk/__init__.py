@@ -1,0 +1,1 @@
+"""What goes over the connection to the daemon, and what waits for it."""

@@ -1,0 +1,1 @@
+"""What the agent does for the tasks of its node."""

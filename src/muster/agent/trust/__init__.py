@@ -1,0 +1,1 @@
+"""Who the agent is to its daemon: its folder, its key, its certificate."""

@@ -1,0 +1,1 @@
+"""`muster whatif`: what a change would do."""

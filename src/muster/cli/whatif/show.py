@@ -1,0 +1,132 @@
+"""The answer as a table."""
+
+from collections.abc import Callable, Iterator
+
+from muster.cli.render.table import table
+from muster.cli.render.words import clock, counted
+from muster.wire.whatif_records import FigureRecord, IntervalRecord, WhatIfJob, WhatIfReport
+
+SHOWN = 20
+"""Jobs of the table, unless all are asked for."""
+WIDEST, SOON = 20.0, 60.0
+"""Ratio of the ends of an interval, in time from now and each at least that many s, beyond which a time
+is unknown."""
+_ORDER = ("new", "later", "earlier", "unclear", "same")
+"""Verdicts; what needs attention first."""
+NOTICED = 1.0
+"""s: differences below it are none."""
+
+
+def what_if_text(report: WhatIfReport, said: str, *, every: bool = False) -> str:
+    """Return the answer: jobs, then the figures of the whole cluster."""
+    jobs = sorted(report.jobs, key=lambda each: (_ORDER.index(each.verdict), each.number))
+    shown = jobs if every else [each for each in jobs if each.verdict != "same"][:SHOWN]
+    parts = [f"What if: {said} ({counted(report.worlds, 'future')} on each side)"]
+    if shown:
+        parts.append(_jobs(report, shown))
+    parts.append("\n".join(_rest(report, len(jobs) - len(shown))))
+    parts.append(_figures(report))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _jobs(report: WhatIfReport, jobs: list[WhatIfJob]) -> str:
+    now = report.now
+    rows = [
+        (
+            f"{each.number} ({each.name})" if each.verdict != "new" else f"new ({each.name})",
+            each.pool,
+            _from_to(each.before_start, each.after_start, now),
+            _from_to(each.before_finish, each.after_finish, now),
+            _later(each),
+        )
+        for each in jobs
+    ]
+    return table(("JOB", "POOL", "STARTS", "ENDS", "DIFFERENCE"), rows, left=(0, 1, 2, 3, 4))
+
+
+def _from_to(before: IntervalRecord | None, after: IntervalRecord | None, now: float) -> str:
+    """`in 4m -> in 2m`; `-`: it has started."""
+    if after is None:
+        return "-"
+    told = _time(after, now)
+    if before is None or abs(before.middle - after.middle) < NOTICED:
+        return told
+    return f"{_time(before, now)} -> {told}"
+
+
+def _time(found: IntervalRecord, now: float) -> str:
+    if found.high - now > WIDEST * max(found.low - now, SOON):
+        return "unknown"
+    return "now" if found.middle - now < NOTICED else f"in {clock(found.middle - now)}"
+
+
+def _later(job: WhatIfJob) -> str:
+    found = job.finish_change
+    if found is None:
+        return "new"
+    if job.verdict == "same":
+        return "same"
+    low, high = sorted((found.low, found.high), key=abs) if found.low * found.high > 0 else _ends(found)
+    word = job.verdict if job.verdict != "unclear" else ("later" if found.middle > 0 else "earlier")
+    told = f"{clock(abs(found.middle))} {word}"
+    if found.low * found.high > 0:
+        return f"{told} ({clock(abs(low))} to {clock(abs(high))})"
+    return f"{told} ({_signed(low)} to {_signed(high)})"
+
+
+def _ends(found: IntervalRecord) -> tuple[float, float]:
+    return found.low, found.high
+
+
+def _signed(seconds: float) -> str:
+    sign = "-" if seconds < 0 else "+"
+    return f"{sign}{clock(abs(seconds))}" if abs(seconds) >= NOTICED else "0s"
+
+
+def _rest(report: WhatIfReport, left: int) -> Iterator[str]:
+    words = [f"{report.counts[each]} {each}" for each in _ORDER if report.counts.get(each)]
+    yield f"{counted(sum(report.counts.values()), 'job')}: {', '.join(words) or 'none live'}"
+    hidden = sum(report.counts.values()) - len(report.jobs)
+    if left:
+        yield f"{counted(left, 'job')} not shown (--all shows them)"
+    if hidden:
+        yield f"{counted(hidden, 'job')} of other users counted, not shown"
+
+
+def _figures(report: WhatIfReport) -> str:
+    rows = [
+        _row("mean completion", report.completion, clock, _signed),
+        _row("last job ends after", report.makespan, clock, _signed),
+        _row("devices in use", report.used, _percent, _points),
+        _row("devices free in pieces", report.fragmentation, _percent, _points),
+    ]
+    rows += [_row(f"pool {name}", each, _devices, _more) for name, each in report.pools.items()]
+    return table(("", "NOW", "THEN", "CHANGE (80% INTERVAL)"), rows, left=(0, 3))
+
+
+def _row(
+    name: str,
+    figure: FigureRecord,
+    told: Callable[[float], str],
+    difference: Callable[[float], str],
+) -> tuple[str, ...]:
+    change = figure.change
+    middle, low, high = (difference(each) for each in (change.middle, change.low, change.high))
+    interval = middle if middle == low == high else f"{middle} ({low} to {high})"
+    return name, told(figure.before.middle), told(figure.after.middle), interval
+
+
+def _percent(part: float) -> str:
+    return f"{part:.0%}"
+
+
+def _points(part: float) -> str:
+    return f"{100 * part:+.0f} points" if round(100 * part) else "0"
+
+
+def _devices(count: float) -> str:
+    return f"{count:.1f} devices"
+
+
+def _more(count: float) -> str:
+    return f"{count:+.1f}" if abs(count) >= 0.05 else "0"

@@ -1,0 +1,1 @@
+"""The futures of live jobs, played in a process beside the daemon."""

@@ -1,0 +1,187 @@
+"""The daemon's foresight: what it is told after each cycle, and forecasts that follow every change."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from muster.daemon.foresight.account import outcomes, remembered, row_of, scored
+from muster.daemon.foresight.messages import Forecasts, ForesightError, Question
+from muster.daemon.foresight.past_notes import KIND, note_of
+from muster.daemon.foresight.process import ForesightProcess
+from muster.daemon.loop.foretold import Foretold
+from muster.daemon.loop.loop import Daemon
+from muster.foresight.forecaster import Forecaster
+from muster.foresight.kept import BEGIN, KeptForecast
+from muster.foresight.play import WORLDS, JobForecast, Present
+from muster.model.event import Cancelled, Skipped
+from muster.model.outlook import Outlook
+from muster.model.task import Fact
+from muster.model.view import View
+
+log = structlog.get_logger()
+
+PATIENCE = 120.0
+"""s in which a question must be answered."""
+REST = 1.0
+"""Least s between the end of a forecast and the next, which also rests for as long as the last took:
+at most half a core, at the lowest priority."""
+WAITED = 3.0
+"""s of processor time that somebody waits for, at most; for that, fewer worlds are played."""
+FEWEST = 4
+"""Worlds that are played at least."""
+ANYWAY = 30.0
+"""s after which live jobs are forecast even if nothing has changed: they have progressed."""
+
+
+class Foresight:
+    """Follows a daemon, and knows when its jobs start and end."""
+
+    def __init__(self, daemon: Daemon, process: ForesightProcess | None = None) -> None:
+        self._daemon = daemon
+        self.process = process or ForesightProcess(
+            lambda: remembered(daemon.store, frozenset(daemon.view.jobs))
+        )
+        self._kept: dict[int, list[KeptForecast]] = {}
+        """Forecasts of live jobs of which nothing has come yet."""
+        self._outlooks: Mapping[int, Outlook] = {}
+        self._stopped: set[int] = set()
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.forecasts: Mapping[int, JobForecast] = {}
+        """Of live jobs, by number, as last played."""
+        self.busy = 0.0
+        """s of processor time that they took."""
+        self.made = 0.0
+        """s of the view that they began with."""
+        self.took = 0.0
+        """s until they were there."""
+        self.told: list[Callable[[Mapping[int, JobForecast]], None]] = [daemon.follower.foretold]
+        """Called with new forecasts."""
+
+    def begin(self) -> None:
+        """Follow the daemon from now on."""
+        self._daemon.decided.append(self._decided)
+        self._daemon.noted.append(self._noted)
+        self.process.start()
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="muster-foresight")
+
+    async def close(self) -> None:
+        """End the process; the last forecasts stay."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await asyncio.to_thread(self.process.close)
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether a question would be answered at once: the process has answered some."""
+        return self.process.pid is not None and self.process.busy > 0.0
+
+    @property
+    def worlds(self) -> int:
+        """Worlds that can be played while somebody waits: all, unless the queue is long."""
+        share = WAITED / max(self.busy, WAITED)
+        return max(FEWEST, int(WORLDS * share))
+
+    async def ask(self, question: Question, *, within: float = PATIENCE, yields: bool = False) -> Any:
+        """Return the answer to a question about the present; raises ForesightError.
+
+        `yields`: other questions may be answered in between."""
+        daemon = self._daemon
+        memory = await daemon.deciding.remembered()
+        now = daemon.clock.now()
+        self._outlooks = daemon.beliefs.outlooks(daemon.view, now)
+        self._see(daemon.view, now)
+        asked = self.process.ask(question, daemon.state.policy, memory, yields=yields)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(asked), within)
+        except TimeoutError:
+            raise ForesightError(f"not answered within {within:g} s") from None
+
+    # --- what the daemon tells ---
+
+    def _decided(self, view: View) -> None:
+        """Take in the view after a cycle."""
+        if view.jobs or self.forecasts:
+            self._see(view, self._daemon.clock.now())
+            self._changed.set()
+
+    def _noted(self, facts: Sequence[Fact]) -> None:
+        """Score forecasts; jobs that somebody stopped would have taken longer."""
+        self._stopped |= {each.job for each in facts if isinstance(each, Cancelled | Skipped)}
+        found = tuple(each for each in outcomes(facts) if each.number in self._kept)
+        for each in found:
+            for told in scored(self._kept[each.number], each):
+                self._daemon.metrics.forecasts.score(*told)
+            left = [kept for kept in self._kept[each.number] if kept.what != each.what]
+            self._kept[each.number] = left
+        for number in [n for n in self._kept if n not in self._daemon.view.jobs]:
+            del self._kept[number]
+        if found:
+            self._daemon.foretell(Foretold(outcomes=found))
+
+    def _see(self, view: View, now: float) -> None:
+        stopped, self._stopped = frozenset(self._stopped), set()
+        self.process.see(replace(view, outlooks=self._outlooks), now, stopped)
+
+    # --- forecasts of all jobs ---
+
+    async def _run(self) -> None:
+        """Forecast after every change, the newest state each time."""
+        version = None
+        if self._daemon.view.jobs or self._daemon.store.notes(KIND, 1):
+            await self._refresh()  # who asks next need not wait for the process to start
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), ANYWAY)
+            self._changed.clear()
+            if not self._daemon.view.jobs:
+                self.forecasts = {}
+                continue
+            if self._daemon.view.version == version and not self._is_old():
+                continue
+            version = self._daemon.view.version
+            await self._refresh()
+            await asyncio.sleep(REST + self.busy)
+
+    def _is_old(self) -> bool:
+        return self._daemon.clock.now() >= self.made + ANYWAY
+
+    async def _refresh(self) -> None:
+        begun = self._daemon.clock.now()
+        try:
+            answer: Forecasts = await self.ask(forecast_all, yields=True)
+        except ForesightError as error:
+            log.warning("no forecast", problem=str(error))
+            return
+        now, found = self._daemon.clock.now(), answer.forecasts
+        self.forecasts, self.made, self.took = found, begun, now - begun
+        self.busy = self.process.busy
+        self._keep(answer, now)
+        self._daemon.metrics.forecasts.show(found, self._daemon.view, self.took)
+        for call in self.told:
+            call(found)
+
+    def _keep(self, answer: Forecasts, now: float) -> None:
+        """Store what is to be held to account, and the jobs to learn from."""
+        jobs = self._daemon.view.jobs
+        # What has come true meanwhile was no forecast.
+        waiting = {number for number, state in jobs.items() if state.placement is None}
+        kept = [e for e in answer.kept if e.number in (waiting if e.what == BEGIN else jobs)]
+        for each in kept:
+            self._kept.setdefault(each.number, []).append(each)
+        types = self._daemon.view.cluster.device_types()
+        notes = (note_of(each, types, now) for each in answer.ended)
+        made = tuple(map(row_of, kept))
+        self._daemon.foretell(Foretold(made, notes=tuple(note for note in notes if note)))
+
+
+def forecast_all(present: Present, forecaster: Forecaster) -> Forecasts:
+    """Forecast every live job."""
+    found = forecaster.ask(present)
+    return Forecasts(found, tuple(forecaster.taken()), tuple(forecaster.past.take_ended()))

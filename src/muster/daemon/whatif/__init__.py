@@ -1,0 +1,1 @@
+"""Changes that are only asked about: questions, their progress and their answers."""

@@ -1,0 +1,1 @@
+"""What would become of the live jobs if something were changed."""
