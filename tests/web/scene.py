@@ -18,13 +18,23 @@ pools:
   default: {}
 """
 TRAIN = """
-import math, sys, time
+import math, random, sys, time
 import muster
-rate = float(sys.argv[1])
+rate, draws = float(sys.argv[1]), random.Random(1)
+points = [(draws.gauss(0, 1), draws.gauss(0, 1)) for _ in range(400)]
+labels = [x - 2 * y + 0.5 + draws.gauss(0, 0.7) > 0 for x, y in points]
+a = b = c = 0.0
 for epoch in range(1, 31):
-    loss = 0.05 + rate / 20 + math.exp(-epoch * rate / 3)
+    # A logistic regression, by gradient descent on all points.
+    said = [1 / (1 + math.exp(-(a * x + b * y + c))) for x, y in points]
+    loss = -sum(math.log(p if label else 1 - p) for p, label in zip(said, labels)) / len(points)
+    right = sum((p > 0.5) == label for p, label in zip(said, labels)) / len(points)
+    off = [p - label for p, label in zip(said, labels)]
+    a -= rate * sum(each * x for each, (x, _) in zip(off, points)) / len(points)
+    b -= rate * sum(each * y for each, (_, y) in zip(off, points)) / len(points)
+    c -= rate * sum(off) / len(points)
     print(f"epoch {epoch}: loss {loss:.4f}", flush=True)
-    muster.report(epoch=epoch, loss=loss, accuracy=1 - loss / 2)
+    muster.report(epoch=epoch, loss=loss, accuracy=right)
     time.sleep(0.05)
 while len(sys.argv) > 2:
     time.sleep(1)

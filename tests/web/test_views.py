@@ -36,7 +36,7 @@ def test_the_queue(scene: Scene, tab: Tab) -> None:
     page = tab.go("/")
     row = page.get_by_role("row", name=re.compile("too-wide"))
     expect(row).to_contain_text("waiting")
-    expect(row).to_contain_text("would start now with devices")  # what would help
+    expect(row).to_contain_text("needs 44")  # why it waits
     expect(page.get_by_role("row", name=re.compile("typo"))).to_contain_text("exit code 1")
     tab.check()
     tab.picture("queue")
@@ -75,6 +75,7 @@ def test_pools(scene: Scene, tab: Tab) -> None:
     page = tab.go("/pools")
     expect(page.get_by_role("row", name=re.compile("vision")).first).to_contain_text("of")
     expect(page.get_by_role("img", name=re.compile("^Devices held by"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("^Devices that 2 pools borrowed"))).to_be_visible()
     tab.check()
     tab.picture("pools")
 
@@ -98,6 +99,31 @@ def test_a_sweep(scene: Scene, tab: Tab) -> None:
     expect(page.get_by_role("img", name=re.compile("^Parallel coordinates of 4"))).to_be_visible()
     tab.check()
     tab.picture("sweep")
+
+
+def test_what_if(scene: Scene, tab: Tab) -> None:
+    page = tab.go("/what-if")
+    ask = page.get_by_role("button", name="What would happen?")
+    expect(ask).to_be_disabled()  # nothing is asked yet
+    page.get_by_label("Add nodes").fill("2")
+    ask.click()
+    jobs = page.get_by_role("region", name="Each job")
+    expect(jobs).to_contain_text("too-wide", timeout=60_000)
+    expect(page.get_by_role("region", name="The whole")).to_contain_text("Makespan")
+    tab.check()
+    tab.picture("what-if")
+
+
+def test_accuracy(scene: Scene, tab: Tab) -> None:
+    page = tab.go("/accuracy?of=start")
+    expect(page.get_by_role("button", name="start", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    found = page.get_by_role("region", name="Coverage and error")
+    nothing = page.get_by_role("heading", name="No forecast has come true yet")
+    expect(found.or_(nothing)).to_be_visible()
+    tab.check()
+    tab.picture("accuracy")
 
 
 def test_administration(scene: Scene, tab: Tab) -> None:

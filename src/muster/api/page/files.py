@@ -9,7 +9,9 @@ from starlette.routing import Route
 from muster.api.problem import problem, problem_response
 
 BUILT = Path(__file__).parent / "static"
-VIEWS = frozenset({"", "admin", "cluster", "jobs", "pools", "sweeps", "timeline"})
+VIEWS = frozenset(
+    {"", "accuracy", "admin", "cluster", "jobs", "pools", "sweeps", "timeline", "what-if"}
+)
 """First words of the paths that browsers show; `web/src/views/index.ts` has the same."""
 ASSETS = "assets"
 

@@ -16,6 +16,7 @@ from muster.daemon.service.cluster_map import cluster_map
 from muster.daemon.service.draining import Draining
 from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.pool_rules import (
+    is_open,
     refuse_priority,
     refuse_stranger,
     refuse_unknown,
@@ -222,7 +223,8 @@ class Administration(TrustRequests):
     async def check_pool(self, caller: Caller, job: Job) -> None:
         """Refuse a job that its pool does not take from this user, or not with this priority."""
         pools = self._daemon.view.pools
-        await self._read(refuse_stranger, caller, job, pools)
+        if not is_open(caller, job, pools):
+            await self._read(refuse_stranger, caller, job, pools)  # looks up groups, which may block
         self.check_priority(caller, job, job.priority)
 
     def check_priority(self, caller: Caller, job: Job, value: int) -> None:

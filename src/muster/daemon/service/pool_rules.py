@@ -28,6 +28,13 @@ def groups_of(user: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def is_open(caller: Caller, job: Job, pools: PoolTree) -> bool:
+    """Whether anybody may submit this: neither the pool nor one above it names users. Asks nobody."""
+    if caller.admin or job.pool not in pools.pools:
+        return True
+    return not any(pools.pools[name].allow for name in pools.ancestry(job.pool))
+
+
 def refuse_stranger(caller: Caller, job: Job, pools: PoolTree, groups: Groups = groups_of) -> None:
     """Refuse a user whom the pool, or one above it, does not name. Administrators always may."""
     if caller.admin or job.pool not in pools.pools:

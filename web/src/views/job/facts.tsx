@@ -2,8 +2,8 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { api, got, type JobDetail } from "../../api/client";
-import { duration, figure, fromNow, hours, moment } from "../../format";
+import { api, got, type Job, type JobDetail } from "../../api/client";
+import { between, count, duration, figure, fromNow, hours, moment, percent } from "../../format";
 import { useLive } from "../../live";
 import { Meter } from "../../ui/meter";
 
@@ -35,13 +35,7 @@ export function Facts({ detail }: { detail: JobDetail }) {
         <Fact name="Submitted"><time title={moment(job.submitted)}>{fromNow(job.submitted)} by {job.user}, pool {job.pool}</time></Fact>
         {job.started != null && <Fact name="Started"><time title={moment(job.started)}>{fromNow(job.started)}, after {duration(job.started - job.submitted!)}</time></Fact>}
         {job.ended != null && <Fact name="Ended"><time title={moment(job.ended)}>{fromNow(job.ended)}</time></Fact>}
-        {job.ended == null && job.predicted_start != null && job.started == null && <Fact name="Starts">{fromNow(job.predicted_start)}</Fact>}
-        {job.ended == null && job.predicted_finish != null && (
-          <Fact name="Finishes">
-            <span title={moment(job.predicted_finish)}>{fromNow(job.predicted_finish)}</span>
-            {job.finish_low != null && <small> {fromNow(job.finish_low)} to {fromNow(job.finish_high)} (80 %)</small>}
-          </Fact>
-        )}
+        {job.ended == null && <Foreseen job={job} />}
         <Fact name="Priority">{job.priority}</Fact>
         <Fact name="Changes">
           {job.resizes} resized, {job.preemptions} preempted, {job.losses} tasks lost; {duration(job.pause ?? 0)} paused
@@ -61,6 +55,29 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>
+  );
+}
+
+/** When it starts and finishes, how sure that is and what it rests on. */
+function Foreseen({ job }: { job: Job }) {
+  const { rests_on: like, preemption } = job;
+  return (
+    <>
+      {job.started == null && <Expected name="Starts" at={job.predicted_start} low={job.start_low} high={job.start_high} />}
+      <Expected name="Finishes" at={job.predicted_finish} low={job.finish_low} high={job.finish_high} />
+      {like != null && <Fact name="Rests on">{like ? count(like, "like job") : "what it has shown or declared itself"}</Fact>}
+      {preemption != null && preemption >= 0.01 && <Fact name="Preemption">{percent(preemption)} likely before it ends</Fact>}
+    </>
+  );
+}
+
+function Expected({ name, at, low, high }: { name: string; at?: number | null; low?: number | null; high?: number | null }) {
+  const span = low != null && high != null ? `${between(low, high)} (80 %)` : "";
+  if (at == null && !span) return null;
+  return (
+    <Fact name={name}>
+      {at != null && <span title={moment(at)}>{fromNow(at)}</span>} {span && <small>{span}</small>}
+    </Fact>
   );
 }
 

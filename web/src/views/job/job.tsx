@@ -11,6 +11,7 @@ import { Configuration } from "./configuration";
 import { Curves } from "./curves";
 import { Events } from "./events";
 import { Facts } from "./facts";
+import { Forecasts } from "./forecasts";
 import { Logs } from "./logs";
 import { Plan } from "./plan";
 import { Predictions } from "./predictions";
@@ -50,6 +51,7 @@ export function JobView({ rest }: { rest: string[] }) {
         <Events detail={found} />
         <Tasks tasks={found.tasks} />
         <Plan detail={found} />
+        <Forecasts job={job} />
         <Predictions detail={found} />
         <Configuration detail={found} />
       </div>

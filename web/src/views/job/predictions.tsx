@@ -8,7 +8,7 @@ export function Predictions({ detail }: { detail: JobDetail }) {
   const text = (what: string, value: number) => (what === "step" ? duration(value) : clock(value));
   return (
     <section class="card scroll">
-      <h2>Forecasts</h2>
+      <h2>Predictions</h2>
       <table>
         <thead>
           <tr>

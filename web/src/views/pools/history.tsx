@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import { Chart } from "../../charts/chart";
 import { useLoaded } from "../../ui/loaded";
 import { spansOf, type Span } from "../timeline/spans";
+import { Balance } from "./balance";
 import type { Pool } from "./tree";
 
 const DAY = 86_400;
@@ -43,6 +44,7 @@ export function PoolHistory({ pools }: { pools: Pool[] }) {
     <section class="card" aria-label="Devices by pool over the last day">
       <h2>Devices by pool, last 24 hours</h2>
       <Chart option={option} label={`Devices held by ${names.length} pools over the last day`} />
+      <Balance pools={pools} heldBy={(name) => held(found.spans, name, found.since, found.until)} />
     </section>
   );
 }

@@ -1,6 +1,6 @@
 import { memo } from "../../ui/memo";
 import { me, type Job } from "../../api/client";
-import { figure, fromNow, moment } from "../../format";
+import { between, figure, fromNow, moment } from "../../format";
 import { Meter } from "../../ui/meter";
 import { Status } from "../../ui/status";
 
@@ -69,10 +69,31 @@ function When({ job }: { job: Job }) {
   if (job.status === "waiting") {
     const start = job.predicted_start;
     const place = job.position ? `place ${job.position} in line` : "";
-    return <span title={moment(start)}>{start != null ? `starts ${fromNow(start)}` : place}</span>;
+    if (start == null) return <Expected verb="starts" low={job.start_low} high={job.start_high} otherwise={place} />;
+    return <Expected verb="starts" at={start} low={job.start_low} high={job.start_high} />;
   }
-  const finish = job.predicted_finish;
-  if (finish == null) return <span title={moment(job.started)}>{`for ${fromNow(job.started).replace(" ago", "")}`}</span>;
-  const span = job.finish_low != null ? `${moment(job.finish_low)} to ${moment(job.finish_high)} (80 %)` : moment(finish);
-  return <span title={span}>{`ends ${fromNow(finish)}`}</span>;
+  const running = `for ${fromNow(job.started).replace(" ago", "")}`;
+  return <Expected verb="ends" at={job.predicted_finish} low={job.finish_low} high={job.finish_high} otherwise={running} />;
+}
+
+interface Forecast {
+  verb: string;
+  at?: number | null;
+  low?: number | null;
+  high?: number | null;
+  otherwise?: string;
+}
+
+/** The median of a forecast with its interval; one too wide for a median is told alone. */
+function Expected({ verb, at, low, high, otherwise = "" }: Forecast) {
+  const span = low != null && high != null ? between(low, high) : "";
+  const title = low != null && high != null ? `${moment(low)} to ${moment(high)} (80 %)` : moment(at);
+  if (at == null) return <span title={title}>{span ? `${verb} ${span}` : otherwise}</span>;
+  const middle = fromNow(at);
+  return (
+    <span title={title}>
+      {`${verb} ${middle}`}
+      {span && span !== middle && <small class="owner">{span}</small>}
+    </span>
+  );
 }

@@ -1,0 +1,36 @@
+import { Chart } from "../../charts/chart";
+import type { Pool } from "./tree";
+
+interface Props {
+  pools: Pool[];
+  /** Devices that a pool held: [ms, devices]. */
+  heldBy: (name: string) => [number, number][];
+}
+
+/** What pools borrowed and lent: devices held above and below their reservations, as these are now. */
+export function Balance({ pools, heldBy }: Props) {
+  const reserving = pools.filter((pool) => pool.leaf && reservation(pool) > 0);
+  if (!reserving.length) return null;
+  const option = {
+    legend: { top: 0, data: reserving.map((pool) => pool.name) },
+    xAxis: { type: "time", min: "dataMin", max: "dataMax" },
+    yAxis: { type: "value", minInterval: 1, name: "above 0: borrowed, below: lent", nameLocation: "start", nameTextStyle: { align: "left" } },
+    series: reserving.map((pool) => ({
+      type: "line",
+      name: pool.name,
+      step: "end",
+      showSymbol: false,
+      data: heldBy(pool.name).map(([at, devices]) => [at, devices - reservation(pool)]),
+    })),
+  };
+  return (
+    <>
+      <h2>Borrowed and lent</h2>
+      <Chart option={option} label={`Devices that ${reserving.length} pools borrowed or lent over the last day`} height={200} />
+    </>
+  );
+}
+
+function reservation(pool: Pool): number {
+  return pool.quotas.reduce((sum, quota) => sum + (quota.device_type === "*" ? 0 : quota.reservation), 0);
+}
