@@ -50,7 +50,7 @@ def make_room_for(view: View, now: float, memory: Memory, job: int) -> Decisions
         return None
     preview, cycle = looked
     moved = (view.jobs[move.job] for move in preview.migration.moves)
-    decisions = tuple(each for s in moved if (each := changed_decision(cycle, s)) is not None)
+    decisions = tuple(each for s in moved if (each := changed_decision(cycle, s, None)) is not None)
     # All others wait as before: a set of decisions speaks of every waiting job.
     waiting = (each for each in view.jobs.values() if each.phase is Phase.WAITING)
     why = Reason(Code.WAITING_MIGRATION)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from muster.core.state.evolve import evolve
 from muster.daemon.foresight.foresight import Foresight
 from muster.daemon.service.job_names import refuse_numeric
+from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.protocol import (
     Caller,
     LimitedError,
     NotFoundError,
-    PoolRules,
     RefusedError,
     UnavailableError,
 )
