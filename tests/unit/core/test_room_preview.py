@@ -1,6 +1,7 @@
 """Which moves would make room for which gang."""
 
 from dataclasses import replace
+from typing import Any
 
 from muster.core.cycle.cycle import Memory
 from muster.core.cycle.room_preview import make_room_for, room_previews
@@ -16,7 +17,7 @@ from tests.builders import cluster, job, node_set, placement, running, view
 NOW = 100.0
 
 
-def _scattered(pause: float = 30.0, gang: int = 4, **fields: object) -> View:
+def _scattered(pause: float = 30.0, gang: int = 4, **fields: Any) -> View:
     """Two nodes of four: a job of two devices on each, and a gang that needs a whole node."""
     small = [
         running(job(name, 2, number=n, pause=pause, **fields), placement((f"n{n}", 1), (f"n{n}", 2)))
