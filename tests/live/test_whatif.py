@@ -116,7 +116,7 @@ def test_the_past_is_a_trace_for_simulations(make: Make, tmp_path: Path) -> None
     assert "one" not in month.read_text()
     cluster = tmp_path / "lab.yaml"
     cluster.write_text(
-        "name: lab\nconfigurations: {box: {type: cpu, devices: 4, cores: 8, memory: 16GB}}\n"
+        "name: lab\nconfigurations: {box: {device: P100, devices: 4, cores: 8, memory: 16GB}}\n"
         "nodes: {n0: box}\n"
     )
     words = (

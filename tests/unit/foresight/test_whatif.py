@@ -19,7 +19,7 @@ from muster.foresight.whatif.changes import (
     PolicyChange,
     PoolChange,
     PriorityChange,
-    Submission,
+    SubmissionChange,
     altered,
 )
 from muster.model.outlook import Outlook, Table
@@ -92,7 +92,7 @@ def test_a_job_with_a_higher_priority_goes_first() -> None:
 
 def test_a_submission_tells_its_own_times_and_whom_it_holds_up() -> None:
     new = replace(job("new", 8), priority=9)
-    answer = _asked(_present(), Submission(new, outlook=_known(50.0, 8)))
+    answer = _asked(_present(), SubmissionChange(new, outlook=_known(50.0, 8)))
     told = {each.number: each for each in answer.jobs}
     assert told[4].verdict is Verdict.NEW and told[4].before is None
     assert told[4].after.start is not None and told[4].after.start.middle - NOW >= 1000
@@ -129,8 +129,8 @@ def test_a_reservation_moves_devices_between_pools() -> None:
         (NodesAdded(("n7",), "dgx"), "no node is like 'dgx'; there are: a"),
         (NodesDrained(("n9",)), "no node named 'n9'"),
         (NodesDrained(("n0",), at=NOW + 60, by=NOW + 30), "only after they begin"),
-        (Submission(job("j1", 1)), "is called 'nobody/j1' already"),
-        (Submission(job("new", 9, same_generation=True)), "can never run"),
+        (SubmissionChange(job("j1", 1)), "is called 'nobody/j1' already"),
+        (SubmissionChange(job("new", 9, same_generation=True)), "can never run"),
         (PriorityChange(17, 1), "no live job 17"),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_change_that_changes_nothing_makes_no_difference(
 def test_both_sides_are_played_with_the_same_draws(spread: float, seed: int) -> None:
     """A job that nothing holds up ends at the same moment of each world, however uncertain that is."""
     present = _present("fifo", spread)
-    changes = (PriorityChange(3, 5), Submission(job("new", 8)))
+    changes = (PriorityChange(3, 5), SubmissionChange(job("new", 8)))
     answer = what_if(present, Past(), WhatIfQuestion(changes, 4, seed))
     first = answer.jobs[0]
     assert first.number == 1 and first.after.finish.low < first.after.finish.high
@@ -185,5 +185,5 @@ def test_progress_is_told_world_by_world() -> None:
 def test_an_empty_queue_has_an_answer() -> None:
     present = Present(view(cluster(1), []), NOW, POLICIES["fifo"])
     assert _asked(present, PolicyChange("srtf")).jobs == ()
-    (new,) = _asked(present, Submission(job("new", 8), outlook=_known(50.0, 8))).jobs
+    (new,) = _asked(present, SubmissionChange(job("new", 8), outlook=_known(50.0, 8))).jobs
     assert new.verdict is Verdict.NEW and new.after.finish.middle >= NOW + 50

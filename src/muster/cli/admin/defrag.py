@@ -54,7 +54,7 @@ def show_moves(
 
 def _text(found: "DefragRecord", *, applied: bool) -> str:
     from muster.cli.render.table import table
-    from muster.cli.render.words import short
+    from muster.cli.render.words import clock
 
     verb = "starts" if applied else "would start"
     lines = [
@@ -63,7 +63,7 @@ def _text(found: "DefragRecord", *, applied: bool) -> str:
         table(
             ("MOVE", "FROM", "TO", "PAUSE"),
             [
-                (f"{each.number} ({each.name})", each.before, each.after, short(each.pause))
+                (f"{each.number} ({each.name})", each.before, each.after, clock(each.pause))
                 for each in found.moves
             ],
             left=(0, 1, 2),

@@ -25,7 +25,7 @@ from muster.foresight.whatif.changes import (
     PolicyChange,
     PoolChange,
     PriorityChange,
-    Submission,
+    SubmissionChange,
 )
 from muster.model.pool import EVERY_TYPE, Pool, Quota
 from muster.model.view import View
@@ -62,7 +62,7 @@ def _alterations(view: View, changes: dict[str, Any]) -> list[Alteration]:
     found += [NodesAdded(tuple(e["names"]), e["like"], e.get("at")) for e in changes["add"]]
     found += [NodesDrained(tuple(e["names"]), e.get("at"), e.get("by")) for e in changes["drain"]]
     found += [PriorityChange(_number(view, job), n) for job, n in changes["priorities"].items()]
-    found += [Submission(load_job(Path(e["job"])), e.get("at")) for e in changes["submit"]]
+    found += [SubmissionChange(load_job(Path(e["job"])), e.get("at")) for e in changes["submit"]]
     return found
 
 

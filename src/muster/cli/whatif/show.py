@@ -13,6 +13,8 @@ WIDEST, SOON = 20.0, 60.0
 is unknown."""
 _ORDER = ("new", "later", "earlier", "unclear", "same")
 """Verdicts; what needs attention first."""
+NEVER = 89 * 86_400.0
+"""s from now beyond which a job is not expected to start or end: 90 days are played."""
 NOTICED = 1.0
 """s: differences below it are none."""
 
@@ -37,7 +39,7 @@ def _jobs(report: WhatIfReport, jobs: list[WhatIfJob]) -> str:
             each.pool,
             _from_to(each.before_start, each.after_start, now),
             _from_to(each.before_finish, each.after_finish, now),
-            _later(each),
+            _later(each, now),
         )
         for each in jobs
     ]
@@ -55,27 +57,27 @@ def _from_to(before: IntervalRecord | None, after: IntervalRecord | None, now: f
 
 
 def _time(found: IntervalRecord, now: float) -> str:
+    if found.middle - now > NEVER:
+        return "never"
     if found.high - now > WIDEST * max(found.low - now, SOON):
         return "unknown"
     return "now" if found.middle - now < NOTICED else f"in {clock(found.middle - now)}"
 
 
-def _later(job: WhatIfJob) -> str:
+def _later(job: WhatIfJob, now: float) -> str:
     found = job.finish_change
     if found is None:
         return "new"
+    if found.middle > 0 and job.after_finish.middle - now > NEVER:
+        return "never ends"
     if job.verdict == "same":
         return "same"
-    low, high = sorted((found.low, found.high), key=abs) if found.low * found.high > 0 else _ends(found)
     word = job.verdict if job.verdict != "unclear" else ("later" if found.middle > 0 else "earlier")
-    told = f"{clock(abs(found.middle))} {word}"
+    told = f"{clock(abs(found.middle))} {word}" if abs(found.middle) >= NOTICED else "same"
     if found.low * found.high > 0:
-        return f"{told} ({clock(abs(low))} to {clock(abs(high))})"
-    return f"{told} ({_signed(low)} to {_signed(high)})"
-
-
-def _ends(found: IntervalRecord) -> tuple[float, float]:
-    return found.low, found.high
+        near, far = sorted((abs(found.low), abs(found.high)))
+        return f"{told} ({clock(near)} to {clock(far)})"
+    return f"{told} ({_signed(found.low)} to {_signed(found.high)})"
 
 
 def _signed(seconds: float) -> str:
@@ -95,8 +97,8 @@ def _rest(report: WhatIfReport, left: int) -> Iterator[str]:
 
 def _figures(report: WhatIfReport) -> str:
     rows = [
-        _row("mean completion", report.completion, clock, _signed),
-        _row("last job ends after", report.makespan, clock, _signed),
+        _row("mean completion", report.completion, _span, _signed),
+        _row("last job ends after", report.makespan, _span, _signed),
         _row("devices in use", report.used, _percent, _points),
         _row("devices free in pieces", report.fragmentation, _percent, _points),
     ]
@@ -114,6 +116,10 @@ def _row(
     middle, low, high = (difference(each) for each in (change.middle, change.low, change.high))
     interval = middle if middle == low == high else f"{middle} ({low} to {high})"
     return name, told(figure.before.middle), told(figure.after.middle), interval
+
+
+def _span(seconds: float) -> str:
+    return clock(seconds) if seconds < NEVER else "never"
 
 
 def _percent(part: float) -> str:

@@ -29,7 +29,7 @@ from muster.foresight.whatif.changes import (
     PolicyChange,
     PoolChange,
     PriorityChange,
-    Submission,
+    SubmissionChange,
     altered,
 )
 from muster.model.event import Submitted
@@ -100,11 +100,11 @@ class WhatIfService(SweepService):
             raise RefusedError(str(error)) from None
         return tuple(changes)
 
-    async def _submission(self, caller: Caller, job: Job, at: float | None) -> Submission:
+    async def _submission(self, caller: Caller, job: Job, at: float | None) -> SubmissionChange:
         refuse_numeric(job.name)
         refuse_oversized(job)
         await self.check_pool(caller, job)
-        return Submission(job, at, self._believed(job))
+        return SubmissionChange(job, at, self._believed(job))
 
     def _believed(self, job: Job) -> Outlook | None:
         """Return what would be believed of a job if it were submitted."""

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from muster.foresight.play import JobForecast, StartAndEnd
 from muster.foresight.quantiles import TimeInterval, interval
-from muster.foresight.whatif.sides import Load, PlayedSide
+from muster.foresight.whatif.sides import HeldLoad, PlayedSide
 from muster.model.job import Job
 from muster.model.view import View
 
@@ -170,17 +170,19 @@ def _held(pool: str, now: float) -> Callable[[PlayedSide, float], float]:
 
 
 def _part(
-    loads: Sequence[Load],
+    loads: Sequence[HeldLoad],
     now: float,
     end: float,
-    some: Callable[[Load], int],
-    of: Callable[[Load], int],
+    some: Callable[[HeldLoad], int],
+    of: Callable[[HeldLoad], int],
 ) -> float:
     whole = _integral(loads, now, end, of)
     return _integral(loads, now, end, some) / whole if whole else 0.0
 
 
-def _integral(loads: Sequence[Load], now: float, end: float, value: Callable[[Load], int]) -> float:
+def _integral(
+    loads: Sequence[HeldLoad], now: float, end: float, value: Callable[[HeldLoad], int]
+) -> float:
     """Return the sum of a value over time; each holds until the next."""
     until = [*(each.at for each in loads[1:]), end][: len(loads)]
     spans = (
@@ -190,13 +192,13 @@ def _integral(loads: Sequence[Load], now: float, end: float, value: Callable[[Lo
     return sum(value(load) * seconds for load, seconds in spans)
 
 
-def _taken(load: Load) -> int:
+def _taken(load: HeldLoad) -> int:
     return sum(load.pools.values())
 
 
-def _every(load: Load) -> int:
+def _every(load: HeldLoad) -> int:
     return load.devices
 
 
-def _scattered(load: Load) -> int:
+def _scattered(load: HeldLoad) -> int:
     return load.scattered

@@ -61,7 +61,7 @@ class NodesDrained:
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class SubmissionChange:
     """A job is submitted."""
 
     job: Job
@@ -79,7 +79,7 @@ class PriorityChange:
     priority: int
 
 
-Alteration = PolicyChange | PoolChange | NodesAdded | NodesDrained | Submission | PriorityChange
+Alteration = PolicyChange | PoolChange | NodesAdded | NodesDrained | SubmissionChange | PriorityChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Altered:
 
     present: Present
     later: tuple[NodeEvent, ...] = ()
-    submissions: tuple[Submission, ...] = field(default=())
+    submissions: tuple[SubmissionChange, ...] = field(default=())
     """Each with its number and its moment."""
 
 
@@ -114,7 +114,7 @@ def _with(before: Altered, change: Alteration) -> Altered:
             return _with_events(before, _joining(before.present, change), at)
         case NodesDrained(at=at):
             return _with_events(before, _draining(before, change), at)
-        case Submission():
+        case SubmissionChange():
             return _with_submission(before, change)
         case PriorityChange():
             return _with_priority(before, change)
@@ -200,7 +200,7 @@ def _draining(before: Altered, change: NodesDrained) -> list[Event]:
     return [NodeDraining(name, at, change.by, "what if") for name in change.names]
 
 
-def _with_submission(before: Altered, change: Submission) -> Altered:
+def _with_submission(before: Altered, change: SubmissionChange) -> Altered:
     view, job = before.present.view, change.job
     names = {*view.names, *(each.job.full_name for each in before.submissions)}
     if job.full_name in names:

@@ -11,7 +11,7 @@ from muster.sim.truth import Arrival
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class HeldLoad:
     """What is held from a moment on, in devices."""
 
     at: float
@@ -27,7 +27,7 @@ class PlayedSide:
     """When jobs start and end in one world, and what is held meanwhile."""
 
     jobs: dict[int, StartAndEnd]
-    loads: list[Load] = field(repr=False)
+    loads: list[HeldLoad] = field(repr=False)
 
     @property
     def end(self) -> float:
@@ -37,7 +37,7 @@ class PlayedSide:
 
 def play_side(side: Altered, draws: WorldDraws, world: int) -> PlayedSide:
     """Play a world of these draws."""
-    loads: list[Load] = []
+    loads: list[HeldLoad] = []
     underway = draws.underway(world)
     arrivals = [
         Arrival(each.at or 0.0, each.job, underway[each.job.number].truth)
@@ -70,10 +70,10 @@ def _at(event: NodeEvent) -> float:
     return event.at
 
 
-def _load(view: View, now: float) -> Load:
+def _load(view: View, now: float) -> HeldLoad:
     pools: dict[str, int] = dict.fromkeys(view.pools.leaves(), 0)
     for state in view.jobs.values():
         if state.placement is not None:
             pools[state.job.pool] += sum(slot.bits.bit_count() for slot in state.held())
     _, scattered = view.cluster.free_devices()
-    return Load(now, pools, scattered, sum(view.cluster.present().values()))
+    return HeldLoad(now, pools, scattered, sum(view.cluster.present().values()))

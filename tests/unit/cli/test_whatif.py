@@ -1,0 +1,90 @@
+"""Changes as they are typed, and answers as they are printed."""
+
+from datetime import datetime
+
+import pytest
+
+from muster.cli.whatif.request import ClusterSeen, WhatIfOptions, requested, said
+from muster.cli.whatif.show import what_if_text
+from muster.files.errors import InputError
+from muster.wire.records import PoolRecord, QuotaRecord
+from muster.wire.whatif_records import FigureRecord, IntervalRecord, WhatIfJob, WhatIfReport
+from tests.unit.cli.invoke import muster
+
+NOW = datetime(2026, 11, 18, 12, 0).astimezone()
+SEEN = ClusterSeen((PoolRecord("research", "cluster", (QuotaRecord("V100", 8, 2.0, 16),)),), ("V100",))
+
+
+def test_several_changes_are_read_as_the_client_takes_them() -> None:
+    options = WhatIfOptions(
+        "tiresias",
+        ["research.reservation=32", "research.limit=none", "research.policy=fifo"],
+        ["gpu[17-18]:dgx1"],
+        ["n3"],
+        (),
+        ["12=5"],
+        at="18:00",
+        by="19:00",
+    )
+    found = requested(options, SEEN, NOW)
+    at = NOW.timestamp() + 6 * 3600
+    assert found["policy"] == "tiresias" and found["priorities"] == {"12": 5}
+    pool = found["pools"]["research"]
+    assert pool["quotas"] == {"V100": {"reservation": 32, "share": 2.0, "limit": None}}
+    assert pool["policy"] == "fifo"
+    assert found["add"] == [{"names": ["gpu17", "gpu18"], "like": "dgx1", "at": at}]
+    assert found["drain"] == [{"names": ["n3"], "at": at, "by": at + 3600}]
+    assert said(options).startswith("policy tiresias, research.reservation=32")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (WhatIfOptions(pool=["research=32"]), "research.reservation=32"),
+        (WhatIfOptions(pool=["research.size=32"]), "part of a pool"),
+        (WhatIfOptions(add=["gpu17"]), r"such as gpu\[17-20\]:dgx1"),
+        (WhatIfOptions(priority=["12"]), "such as 12=5"),
+        (WhatIfOptions("fifo", at="18:00"), "take effect at once"),
+        (WhatIfOptions("fifo", by="18:00"), "is for --drain"),
+        (WhatIfOptions("tiresas"), "not a policy"),
+    ],
+)
+def test_what_says_nothing_is_rejected(options: WhatIfOptions, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        requested(options, SEEN, NOW)
+
+
+def test_a_question_without_a_change_is_rejected() -> None:
+    with pytest.raises(InputError, match="what shall change"):
+        muster("whatif", catch_exceptions=False)
+
+
+def _around(middle: float, width: float = 0.0) -> IntervalRecord:
+    return IntervalRecord(middle, middle - width, middle + width)
+
+
+def _report() -> WhatIfReport:
+    figure = FigureRecord(_around(600.0), _around(300.0), _around(-300.0, 60.0))
+    part = FigureRecord(_around(0.5), _around(0.75), _around(0.25))
+    late = _around(120.0, 60.0)
+    jobs = (
+        WhatIfJob(1, "one", "ada", "lab", "same", 0, _around(60.0), before_finish=_around(60.0),
+                  finish_change=_around(0.0)),
+        WhatIfJob(2, "two", "ada", "lab", "later", 0, _around(720.0), _around(240.0), _around(120.0),
+                  _around(600.0), late, late),
+        WhatIfJob(3, "three", "ada", "lab", "new", 0, _around(100 * 86_400.0), _around(0.0)),
+    )  # fmt: skip
+    counts = {"same": 1, "later": 1, "new": 1, "earlier": 1}
+    return WhatIfReport(0.0, 16, jobs, counts, figure, figure, part, part, {"lab": figure})
+
+
+def test_the_answer_tells_who_is_late_first_and_what_is_left_out() -> None:
+    text = what_if_text(_report(), "policy fifo")
+    lines = text.splitlines()
+    assert lines[0] == "What if: policy fifo (16 futures on each side)"
+    assert "new (three)" in lines[3] and "never" in lines[3]
+    assert "in 2m00s -> in 4m00s" in lines[4] and "2m00s later (1m00s to 3m00s)" in lines[4]
+    assert "1 (one)" not in text and "1 job not shown" in text
+    assert "1 job of other users counted" in text
+    assert "-5m00s (-6m00s to -4m00s)" in text and "+25 points" in text
+    assert "1 (one)" in what_if_text(_report(), "policy fifo", every=True)
