@@ -6,7 +6,7 @@ of its facts, as the store holds them).
 
 Then searches for the learning rate, momentum and width of a small network (`support/sweep_train.py`),
 ten seeds, each with the same 27 draws twice: plain, all to their 27 epochs, and with `asha` (rungs at
-4 and 12 epochs, a third goes on). An epoch takes a fixed time, as on a device of its own.
+3, 9 and 27 epochs, a third goes on). An epoch takes a fixed time, as on a device of its own.
 Device-seconds are those between the start and the stop of each member's runs, starting up included.
 The configuration found is as good as the best one if its loss differs by less than two standard
 deviations of that configuration's own, over other initial weights. Prints a line per seed, then the
@@ -126,7 +126,7 @@ def search(client: Client, seed: int, members: int, epochs: int, *, asha: bool) 
     """Run one search to its end."""
     words = [f"--{name}={{{name}}}" for name in OVER]
     words += [f"--epochs={epochs}", f"--seed={seed}", f"--pace={PACE}"]
-    how: dict[str, Any] = {"asha": {"metric": "loss", "rung": 4, "eta": 3}} if asha else {}
+    how: dict[str, Any] = {"asha": {"metric": "loss", "rung": 3, "eta": 3}} if asha else {}
     sweep = client.sweep(
         {
             "name": f"{'asha' if asha else 'plain'}-{seed}",

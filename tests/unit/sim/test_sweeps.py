@@ -1,6 +1,7 @@
 """Sweeps in a simulation: who enters, goes on and stops, and what that gives to others."""
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 from hypothesis import given
@@ -12,12 +13,16 @@ from muster.policy.registry import POLICIES
 from muster.sim.engine import Setting
 from muster.sim.executor import Pauses
 from muster.sim.result import Result
+from muster.sim.scenario.configuration import Configuration
+from muster.sim.scenario.prepare import prepare, run_prepared
 from muster.sim.scenario.run import simulate
+from muster.sim.sweeps.drawn_sweep import DrawnSweep
 from muster.sim.sweeps.played_sweep import PlayedSweep
 from muster.sim.sweeps.sweeps_driver import SweepsDriver
 from muster.sim.truth import Arrival
 from muster.sim.worlds.fixed import Fixed
 from tests.builders import cluster, job, node_set
+from tests.unit.sim.small import cluster_file, trace_file
 
 EPOCHS = 9
 
@@ -110,3 +115,23 @@ def test_every_member_ends_and_the_best_is_never_stopped(
 def test_a_sweep_that_comes_later_waits_for_its_time() -> None:
     sweep = replace(played(falling(3)), at=500.0)
     assert min(each.submitted for each in simulated(sweep).records) == 500.0
+
+
+def test_a_sweep_is_drawn_beside_a_trace_and_told_apart_from_its_jobs(tmp_path: Path) -> None:
+    trace = trace_file(tmp_path, "0,1,100,a", "60,1,50,b")
+    path = cluster_file(tmp_path, devices=4)
+    made = Configuration(cluster=str(path), trace=str(trace), policy="fifo", pause=0.0)
+    plain, early = (
+        run_prepared(prepare(replace(made, sweep=DrawnSweep(members=9, epochs=9, rung=rung))))
+        for rung in (0, 1)
+    )
+    assert plain.notes[0] == "sweep of 9: 9 trained to the end, 0 stopped early; 81 of 81 epochs"
+    assert plain.notes[1].startswith("the 2 other jobs: mean ")
+    assert "stopped early" in early.notes[0]
+    assert trained_epochs(early) < 81
+    assert made.hash not in (plain.hash, early.hash)
+
+
+def trained_epochs(result: Result) -> int:
+    """Of a sweep, as its note says."""
+    return int(result.notes[0].partition("; ")[2].split()[0])

@@ -129,6 +129,15 @@ class Asked:
         ),
     ] = None
     until: Annotated[str | None, option(WORLD, "Stop at this time.", metavar="TIME")] = None
+    sweep: Annotated[
+        str | None,
+        option(
+            INPUT,
+            "A sweep beside the jobs: members=27,epochs=27,epoch=2m,at=1h,at_most=8,rung=4,eta=3. "
+            "Without rung nobody is stopped early.",
+            metavar="PARTS",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from muster.files.source.quantity import parse_number
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.engine import INTERVAL
 from muster.sim.scenario.configuration import NOISE, Configuration, Failures
+from muster.sim.sweeps.drawn_sweep import DrawnSweep
 
 T = TypeVar("T")
 
@@ -48,6 +49,7 @@ def configuration_of(asked: Asked, policy: str, seed: int) -> Configuration:
         learn_links=asked.learn_links,
         incidents=None if asked.incidents is None else str(asked.incidents),
         until=_optional("--until", asked.until, _positive),
+        sweep=_optional("--sweep", asked.sweep, _sweep),
     )
 
 
@@ -89,6 +91,17 @@ def _failures(text: str) -> Failures:
     if missing:
         raise ValueError(f"{missing[0]} is missing; write for example mtbf=30d,repair=2h")
     return Failures(times["mtbf"], times["repair"])
+
+
+def _sweep(text: str) -> DrawnSweep:
+    """`members=27,epochs=27,epoch=2m,rung=4`."""
+    names = [each.name for each in fields(DrawnSweep)]
+    return DrawnSweep(**_pairs(text, names, _amount, "members=27,epochs=27,epoch=2m,rung=4"))
+
+
+def _amount(text: str) -> float:
+    """A number, or a time with its unit."""
+    return float(text) if text.replace(".", "", 1).isdigit() else parse_time(text)
 
 
 def _disturbance(text: str) -> Disturbance:

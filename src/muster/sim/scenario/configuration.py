@@ -16,6 +16,7 @@ from muster.files.errors import InputError
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.engine import INTERVAL
 from muster.sim.scenario.run import digest
+from muster.sim.sweeps.drawn_sweep import DrawnSweep
 from muster.sim.trace.open_trace import TraceKind, kind_of
 from muster.sim.trace.spec import parse_spec
 
@@ -69,6 +70,8 @@ class Configuration:
     learn_links: bool = True
     incidents: str | None = None
     until: float | None = None
+    sweep: DrawnSweep | None = None
+    """A sweep beside the trace's jobs."""
 
     @property
     def hash(self) -> str:
@@ -83,6 +86,8 @@ class Configuration:
             del plain["noise"]
         if not self.true_links:  # links are as the file claims: nothing is learnt of them
             del plain["true_links"], plain["learn_links"]
+        if self.sweep is None:
+            del plain["sweep"]
         for name, path in self.files().items():
             plain[name] = f"sha256:{fingerprint(Path(path))}"
         if kind_of(self.trace) is TraceKind.GENERATOR:

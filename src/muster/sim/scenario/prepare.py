@@ -22,6 +22,7 @@ from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.incidents import at_first, drawn, read_incidents
 from muster.sim.scenario.jobs import Jobs, Survey, jobs_of
 from muster.sim.scenario.run import Progress, simulate
+from muster.sim.sweeps.played_sweep import PlayedSweep
 from muster.sim.trace.open_trace import TraceKind, kind_of
 
 SLACK = 10.0
@@ -81,8 +82,17 @@ def prepare(configuration: Configuration) -> Prepared:
         noise=configuration.noise,
         until=inf if configuration.until is None else configuration.until,
         planners=loaded.planners,
+        sweeps=_sweeps(configuration, pools),
     )
     return Prepared(configuration, setting, jobs, horizon, note)
+
+
+def _sweeps(configuration: Configuration, pools: PoolTree) -> tuple[PlayedSweep, ...]:
+    """Return the sweep asked for, in the first pool."""
+    asked = configuration.sweep
+    if asked is None:
+        return ()
+    return (asked.played(pools.leaves()[0], configuration.seed, configuration.pause),)
 
 
 def _true_links(configuration: Configuration, cluster: Cluster) -> dict[str, float]:
@@ -106,7 +116,8 @@ def run_prepared(
 
 def seed_matters(configuration: Configuration, policies: Iterable[str]) -> bool:
     """Return whether the seed draws anything: jobs, failures, or measurements for a policy."""
-    if kind_of(configuration.trace) is TraceKind.GENERATOR or configuration.failures is not None:
+    drawn = configuration.failures is not None or configuration.sweep is not None
+    if kind_of(configuration.trace) is TraceKind.GENERATOR or drawn:
         return True
     measured = not configuration.oracle and configuration.noise > 0
     return measured and any(POLICIES.find(name).informed for name in policies)

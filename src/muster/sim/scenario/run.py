@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from statistics import fmean
 from time import process_time
 
 from muster.sim.engine import Engine, Setting
@@ -69,7 +70,7 @@ def simulate(
         cycles=engine.cycles,
         events=engine.events,
         cpu=process_time() - begun,
-        notes=(*refusals, *_left_over(engine)),
+        notes=(*refusals, *engine.sweeps.notes(), *_others(engine, records), *_left_over(engine)),
     )
 
 
@@ -77,6 +78,16 @@ def digest(configuration: Mapping[str, object], seed: int) -> str:
     """Return twelve hexadecimal digits of configuration and seed: enough for millions."""
     text = json.dumps({"configuration": configuration, "seed": seed}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _others(engine: Engine, records: Iterable[JobResult]) -> Iterator[str]:
+    """Yield what became of the jobs beside sweeps, whose members are jobs of their own at each rung."""
+    names = engine.sweeps.names
+    others = [each for each in records if each.name not in names]
+    times = [each.ended - each.submitted for each in others if each.ended is not None]
+    waits = [each.started - each.submitted for each in others if each.started is not None]
+    if names and times and waits:
+        yield f"the {len(times)} other jobs: mean {fmean(times):,.0f} s, wait {fmean(waits):,.0f} s"
 
 
 def _left_over(engine: Engine) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from muster.core.sweeps.next_steps import Doing, NextSteps, next_steps
-from muster.core.sweeps.sweep_state import SweepState, fold_sweep
+from muster.core.sweeps.sweep_state import PRUNED, SweepState, fold_sweep
 from muster.model.event import Cancelled, Ended, Outcome
 from muster.model.sweep import MemberPromoted, MemberSubmitted, RungReached
 from muster.model.task import Fact, StopAsked
@@ -44,6 +44,9 @@ class SweepsDriver:
         self._members: dict[int, tuple[_Live, int]] = {}
         """The sweep and position of each job under way."""
         self._due: list[Arrival] = []
+        self._lives: list[_Live] = []
+        self.names: set[str] = set()
+        """Of all jobs that were submitted."""
         self.pruned: dict[str, int] = {}
         """Epochs that members have trained for when they were stopped, by name."""
 
@@ -57,7 +60,9 @@ class SweepsDriver:
         """Return the jobs to submit now."""
         while self._coming and self._coming[0].at <= now:
             played = self._coming.pop(0)
-            self._step(_Live(played, SweepState(played.sweep, now, played.sweep.at_most)), now)
+            live = _Live(played, SweepState(played.sweep, now, played.sweep.at_most))
+            self._lives.append(live)
+            self._step(live, now)
         found, self._due = self._due, []
         return found
 
@@ -85,6 +90,10 @@ class SweepsDriver:
             live.fold(RungReached(member, sweep.number, legs - 1, value, now))
         self._step(live, now)
 
+    def notes(self) -> list[str]:
+        """Say what has become of each sweep, and how many epochs it has trained."""
+        return [_note(live) for live in self._lives]
+
     def _step(self, live: _Live, now: float) -> None:
         """Do what follows, until nothing more does."""
         while (steps := next_steps(live.state, live.doing)) and self._do(live, steps, now):
@@ -111,5 +120,17 @@ class SweepsDriver:
     def _submit(self, live: _Live, place: int, now: float) -> None:
         live.doing[place] = Doing.WAITS
         self._members[self._next] = live, place
-        self._due.append(live.played.leg(place, self._next, live.legs.get(place, 0), now))
+        leg = live.played.leg(place, self._next, live.legs.get(place, 0), now)
+        self._due.append(leg)
+        self.names.add(leg.job.name)
         self._next += 1
+
+
+def _note(live: _Live) -> str:
+    played, ends = live.played, list(live.state.over.values())
+    epochs = sum(played.rungs(place)[legs - 1] for place, legs in live.legs.items())
+    whole = sum(map(len, played.curves))
+    return (
+        f"sweep of {played.sweep.size}: {ends.count('succeeded')} trained to the end, "
+        f"{ends.count(PRUNED)} stopped early; {epochs:,} of {whole:,} epochs"
+    )
