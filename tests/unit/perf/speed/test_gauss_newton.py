@@ -19,10 +19,9 @@ def test_finds_the_minimum_though_measurements_contradict_the_prior(measured: li
         jacobian = np.concatenate((curves[:, None] * BENT, np.eye(2)))
         return np.concatenate((curves - measured, x)), jacobian
 
-    found = solve(evaluate, np.zeros(2), 100, CLOSE)
-
     def residuals(x: Array) -> Array:
         return evaluate(x)[0]
 
+    found = solve(evaluate, np.zeros(2), 100, CLOSE)
     known = least_squares(residuals, np.zeros(2), xtol=1e-12, ftol=1e-12)
     assert np.allclose(found.x, known.x, atol=10 * CLOSE)
