@@ -34,13 +34,15 @@ export function fromNow(at: number | null | undefined): string {
   return at > now ? `in ${duration(at - now)}` : `${duration(now - at)} ago`;
 }
 
-/** An interval from now: "in 5 min to 20 min"; an end if both are the same in words. */
+/** An interval from now: "in 5 to 20 min"; an end if both are the same in words. */
 export function between(low: number, high: number): string {
   void passing.value;
   const now = Date.now() / 1000;
   if (high <= now) return "by now";
   const [first, last] = [duration(Math.max(0, low - now)), duration(high - now)];
-  return first === last ? `in ${first}` : `in ${first} to ${last}`;
+  const [many, unit, ...rest] = first.split(" ");
+  const alike = !rest.length && last.split(" ").length === 2 && last.endsWith(` ${unit}`);
+  return first === last ? `in ${first}` : `in ${alike ? many : first} to ${last}`;
 }
 
 /** The moment itself, for titles. */

@@ -13,8 +13,8 @@ export function Balance({ pools, heldBy }: Props) {
   if (!reserving.length) return null;
   const option = {
     legend: { top: 0, data: reserving.map((pool) => pool.name) },
-    xAxis: { type: "time", min: "dataMin", max: "dataMax" },
-    yAxis: { type: "value", minInterval: 1, name: "above 0: borrowed, below: lent", nameLocation: "start", nameTextStyle: { align: "left" } },
+    xAxis: { type: "time", min: "dataMin", max: "dataMax", axisLine: { onZero: false } },
+    yAxis: { type: "value", minInterval: 1 },
     series: reserving.map((pool) => ({
       type: "line",
       name: pool.name,
@@ -25,7 +25,9 @@ export function Balance({ pools, heldBy }: Props) {
   };
   return (
     <>
-      <h2>Borrowed and lent</h2>
+      <h2>
+        Borrowed and lent <small>devices above and below the reservation</small>
+      </h2>
       <Chart option={option} label={`Devices that ${reserving.length} pools borrowed or lent over the last day`} height={200} />
     </>
   );

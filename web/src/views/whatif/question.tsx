@@ -34,7 +34,7 @@ export function Question({ busy, onAsk }: Props) {
       <Choice label="Policy" value={policy} none="as it is" options={policies} onChange={setPolicy} />
       <Choice label="Drain node" value={drained} none="none" options={names} onChange={setDrained} />
       <Field label="Add nodes" number value={added} onChange={setAdded} />
-      <Choice label="like" value={like} options={names} onChange={setLike} />
+      <Choice label="like" value={like || (names[0] ?? "")} options={names} onChange={setLike} />
       <Field label="Submit a job of N workers" number value={workers} onChange={setWorkers} />
       <Field label="for hours" number value={hours} onChange={setHours} />
       <Field label="Job, by number or name" value={job} onChange={setJob} />
