@@ -71,7 +71,7 @@ def played(case: FairCase) -> FairRun:
     setting = Setting(
         cluster,
         single_pool(cluster.devices_by_type()),
-        Muster(makespan=0.0, fair=False) if case.policy == MEAN else POLICIES[case.policy],
+        Muster(makespan=0.0, fair=0.0) if case.policy == MEAN else POLICIES[case.policy],
         beliefs=partial(Learnt, cluster.node_devices()),
         seed=case.seed,
     )

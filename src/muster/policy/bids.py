@@ -182,8 +182,7 @@ class Bid:
         self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
         """Work left, adjusted for its uncertainty."""
         self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
-        self.counts = self.weight
-        """How many times a second of its waiting counts: more than its weight if it is late."""
+        """How many times a second of its waiting counts."""
         self.price = 0.0
         """s by which a unit of its work shortens the sum of completion times."""
         self.held = holds(state)
@@ -272,11 +271,11 @@ class Bid:
             count = upto(curve.devices, devices.get(each, 0))
             if count and curve.peaks[count - 1] > best:
                 best = curve.peaks[count - 1]
-        return (self.starts + self.left / best) / self.counts if best > NOTHING else 0.0
+        return (self.starts + self.left / best) / self.weight if best > NOTHING else 0.0
 
     def rest(self, devices: Mapping[str, int]) -> float:
         """Return the s left at its best on these devices."""
-        return self.time(devices) * self.counts
+        return self.time(devices) * self.weight
 
     def remember(self, known: Sequence[Measured], since: float, now: float) -> tuple[Measured, ...]:
         """Add the current measurement to those since some moment."""

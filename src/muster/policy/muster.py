@@ -69,15 +69,15 @@ class Muster:
     """A job gets at least 1/`guarantee` of its fair share; all other devices go where they do most."""
     makespan: float = field(default=0.45, metadata={"range": (0.0, 1.0)})
     """How much the end of the last job counts: 0 not at all, 1 alone (see `urgency`)."""
-    fair: bool = True
-    """Whether the waiting of jobs that are late counts more (see `urgency`)."""
+    fair: float = field(default=0.5, metadata={"range": (0.0, 1.0)})
+    """Part of the devices on which jobs that would be late are served first (see `urgency`)."""
     thrift: float = field(default=0.0, metadata={"range": (0.0, 1.0)})
     """Least work per device, as a part of the most that a job could do with one (see `bids`): 0 lets it
     have as many devices as help it, 1 only those with which it wastes nothing."""
     aims: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "balanced": {},
-        "mean": {"makespan": 0.0, "fair": False},
-        "fair": {"makespan": 0.0, "fair": True},
+        "mean": {"makespan": 0.0, "fair": 0.0},
+        "fair": {"makespan": 0.0, "fair": 1.0},
         "makespan": {"makespan": 1.0},
         "per_device": {"thrift": 1.0},
     }
@@ -175,8 +175,6 @@ class _Deal:
     def run(self, trials: Mapping[int, Trial], last: PriceList | None = None) -> list[Allocation]:
         """Return allocations of the jobs that can be changed now; `last`: the prices before."""
         overdue = self._overdue()
-        for bid in self._bids if self._rule.fair else ():
-            bid.counts = bid.weight * self.urgency.counts(bid, self._rule.horizon)
         self._add_urgent(overdue)
         self.overdue = overdue
         self.prices = last or PriceList({}, (), (), {})
@@ -212,11 +210,11 @@ class _Deal:
     def _deal_by_price(self, last: PriceList | None, overdue: dict[int, float]) -> None:
         """Deal every type where it is worth most."""
         order = sorted(self._bids, key=self._ends_last)
-        entrants = [(bid.curves, bid.counts) for bid in order]
+        entrants = [(bid.curves, bid.weight) for bid in order]
         self.prices = price_all(entrants, self._all, last)
         for bid, found in zip(order, self.prices.found, strict=True):
             bid.price, bid.type = found
-        bonus = 4.0 * FIRMEST * sum(bid.counts for bid in self._bids)
+        bonus = 4.0 * FIRMEST * sum(bid.weight for bid in self._bids)
         """Above any possible sum of worths."""
         if len(self._free) > 1:
             self._choose_types()
@@ -338,12 +336,14 @@ class _Deal:
         return offers
 
     def _add_urgent(self, overdue: dict[int, float]) -> None:
-        """Add those that are far too late, and those on which the end of the last job depends."""
-        late = self.urgency.late(self._open, self._rule.horizon) if self._rule.fair else {}
+        """Add those that are or would be late, and those on which the end of the last job depends."""
+        fair, holds = self._rule.fair, self._rule.horizon
+        late = self.urgency.late(self._open, holds) if fair else {}
+        due = self.urgency.due(self._open, holds, fair) if fair else {}
         # Within a limit of devices per user it would be one's own jobs that are stopped for it.
         free = [bid for bid in self._open if bid.held or not self._room.limits_users(bid.job)]
         critical = self.urgency.critical(free, self._rule.makespan)
-        for number, seconds in (critical | late).items():
+        for number, seconds in (due | critical | late).items():
             overdue.setdefault(number, seconds)
 
     def _overdue(self) -> dict[int, float]:

@@ -7,11 +7,16 @@ had R s of what it asks for and needs q s more, run from now on, would have
 
     rho = (T + q) / fair,    fair = (R + q) max(1, (crowd-seconds so far + C q) / (T + q)).
 
-While a job would still end early, a second of its waiting counts as any other's. Once its time exceeds
-the part `EARLY` of the fair one (and R + q: without a crowd nobody is late who has not waited), it
-counts as many times that as they differ, to the power `STEEP`, `MOST` times in the end: what is late
-overtakes what is short, the more the later it is. From rho = `LATEST` on it is served whatever its
-price: a wide gang never gets its devices from jobs that come and go one by one.
+From rho = `DUE` on a job is in time only if it runs from now on (if it has waited at all: without a
+crowd nobody else is late), and is served before those that have time. Of several the shortest goes
+first, since as few as possible shall be late (Moore 1968): the latest first would make each of them
+late in turn. They get a part of the devices (`fair`), what began within `KEEP` x `holds` counted in, so
+that short jobs still pass. A length is only believed: a job may be `SURE` standard deviations shorter,
+and is late all the sooner then; one of which nothing is known is never due. Nor is an elastic one: it
+shrinks before it waits, and what it would take alone on its gang is not what it asks for.
+
+From rho = `LATEST` on a job is served whatever its price, the latest first: a wide gang never gets its
+devices from jobs that come and go one by one.
 
 In time. All the work left takes at least W / n s, and a job at least the r s that it has left at its
 best. Where r is more, that job alone decides when the last one ends. With the part m (`makespan`) of
@@ -23,20 +28,21 @@ never for m = 0, just in time for 1/2, longest first for 1.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import floor, inf, log2
+from math import exp, inf
 
 from muster.policy.bids import NOTHING, Bid, Dues
+from muster.policy.uncertainty import firmness
 
-EARLY = 0.7
-"""Finish-time ratio up to which waiting counts the same for all."""
-STEEP = 2.0
-"""Power by which it grows from there on: twice as much at a ratio of 1."""
-MOST = 8.0
-"""Most times that it counts: lengths may be misjudged, and what is firm shall stand."""
+DUE = 0.8
+"""Finish-time ratio from which on a job is served before those that have time."""
+SURE = 1.0
+"""Standard deviations by which it may be shorter than believed."""
+VAGUE = 0.6
+"""Standard deviation of the logarithm of a length beyond which it says nothing about being late."""
+KEEP = 3.0
+"""Starts that a job which is due does not undo, in horizons."""
 LATEST = 1.4
 """Finish-time ratio from which on a job is served whatever its price."""
-FINE = 4
-"""Steps in which it doubles."""
 INSTANT = 1e-9
 """s; a job that ends as soon as it begins still has a ratio."""
 
@@ -55,8 +61,6 @@ class Urgency:
         """Devices asked for over those there, by weight."""
         self.crowded = self._so_far(bids, dues)
         """Crowd-seconds of each job's life."""
-        self._known: dict[tuple[int, float], tuple[float, float, float]] = {}
-        """The times of each job: `counts` and `late` ask for the same."""
 
     def _so_far(self, bids: Iterable[Bid], dues: Dues | None) -> dict[int, float]:
         known, since = (dues.crowded, dues.at) if dues else ({}, -inf)
@@ -68,37 +72,52 @@ class Urgency:
             found[bid.number] = known.get(bid.number, 0.0) + crowd / bid.weight * lived
         return found
 
-    def counts(self, bid: Bid, holds: float) -> float:
-        """Return how many times a second of its waiting counts."""
-        life, fair, alone = self._times(bid, holds)
-        late = max(1.0, life / max(EARLY * fair, alone))
-        if late == 1.0:
-            return 1.0
-        # In steps, so that prices, which follow by difference, change seldom.
-        return min(MOST, float(2.0 ** (floor(FINE * STEEP * log2(late)) / FINE)))
-
     def late(self, bids: Iterable[Bid], holds: float) -> dict[int, float]:
         """Return the jobs that would end far too late even now, and by how many s."""
         every = ((bid.number, self._times(bid, holds)) for bid in bids)
         beyond = ((number, life - LATEST * fair) for number, (life, fair, _) in every)
         return {number: seconds for number, seconds in beyond if seconds > 0.0}
 
-    def _times(self, bid: Bid, holds: float) -> tuple[float, float, float]:
-        """Return the s of its life if it runs from now on, those with a fair share, and alone.
+    def due(self, bids: Iterable[Bid], holds: float, part: float) -> dict[int, float]:
+        """Return the jobs that are in time only if they run from now on, and those that have just begun
+        and may not be stopped for longer ones, within this part of the devices; the shorter a job, the
+        larger its number, below 1."""
+        bids = [bid for bid in bids if not bid.job.elastic]
+        late = {bid.number for bid in bids if self._is_due(bid, holds)}
+        if not late:
+            return {}
+        kept = (bid for bid in bids if bid.number in late or self._began(bid, KEEP * holds))
+        whole = room = part * sum(self._devices.values())
+        found = {}
+        for size, _, bid in sorted((_size(bid), bid.number, bid) for bid in kept):
+            takes = min(whole, bid.asked)  # a gang that is wider than the part may have it all
+            if bid.held or takes <= room:
+                room -= takes
+                found[bid.number] = 1.0 / (1.0 + size)
+        return found
+
+    def _is_due(self, bid: Bid, holds: float) -> bool:
+        spread = bid.outlook.spread
+        if spread > VAGUE or self._began(bid, KEEP * holds):
+            return False
+        life, fair, alone = self._times(bid, holds, exp(-SURE * spread))
+        return life > max(DUE * fair, alone)
+
+    def _began(self, bid: Bid, within: float) -> bool:
+        """Whether it got what it holds within so many s."""
+        since = bid.state.since
+        return bool(bid.held) and since is not None and self._now < since + within
+
+    def _times(self, bid: Bid, holds: float, part: float = 1.0) -> tuple[float, float, float]:
+        """Return the s of its life if it runs from now on, for this part of what is believed, those
+        with a fair share, and alone.
 
         The first `holds` s of its life are left out, as any start takes a while, and what it has had
         for less than that: else it would make way for the next as soon as it has begun.
         """
-        key = (bid.number, holds)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._work_out(bid, holds)
-        return known
-
-    def _work_out(self, bid: Bid, holds: float) -> tuple[float, float, float]:
-        needs, gang, state = _alone(bid), bid.asked, bid.state
+        needs, gang, state = part * _alone(bid), bid.asked, bid.state
         if needs == inf or not gang:
-            return INSTANT, INSTANT, INSTANT
+            return 0.0, INSTANT, INSTANT
         since, now = state.since, self._now
         begun = since is not None and now < since + holds
         had = (state.served if begun else state.attained(now)) / gang
@@ -123,3 +142,8 @@ def _alone(bid: Bid) -> float:
     """Return the s left on its gang alone, on its best type; inf: it cannot run here."""
     best = bid.gang_rate
     return bid.starts + bid.outlook.left / best if best > NOTHING else inf
+
+
+def _size(bid: Bid) -> float:
+    """Return the device-seconds left; of one that runs, as many as others must have to be shorter."""
+    return bid.left * bid.cheapest / (firmness(bid.outlook.spread) if bid.held else 1.0)

@@ -174,11 +174,11 @@ def test_nobody_starves() -> None:
     outlooks = {"long": Outlook(1e6, LINEAR), "short": Outlook(10.0, LINEAR)}
     long = JobState(job("long", gang=8), Phase.WAITING, submitted=0.0)
     short = JobState(job("short"), Phase.WAITING, submitted=9_599.0)
-    view = builders.view(EIGHT, [long, short])
-    before = ask(view, outlooks, now=9_599.0)
+    view, by_price = builders.view(EIGHT, [long, short]), Muster(fair=0.0)
+    before = ask(view, outlooks, 9_599.0, by_price)
     assert counts(before) == {"long": 0, "short": 8}
     assert before.again == pytest.approx(9_600.0)
-    after = ask(view, outlooks, now=9_600.0)
+    after = ask(view, outlooks, 9_600.0, by_price)
     assert counts(after) == {"long": 8, "short": 0}
     assert after.allocations[0].job == number("long")
 

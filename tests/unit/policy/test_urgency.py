@@ -9,7 +9,7 @@ from muster.model.outlook import Outlook, Table
 from muster.model.view import JobState, Phase, View
 from muster.policy.bids import BidMemory, Dues
 from muster.policy.muster import AGAIN, AGE, Muster
-from muster.policy.urgency import EARLY, STEEP
+from muster.policy.urgency import DUE
 from tests import builders
 from tests.numbers import number
 from tests.unit.policy.deal import ask, devices, told, workers
@@ -35,17 +35,49 @@ def two_gangs(now: float) -> View:
     return told(seen, long=needs(1.5, 4), short=needs(1, 4))
 
 
-def test_what_is_short_goes_first_until_what_is_long_is_late() -> None:
+def test_what_is_short_goes_first_until_what_is_long_would_be_late() -> None:
     assert workers(Muster(), two_gangs(0.0)) == {"short": 4, "long": 0}
     # A crowd of two for two hours. Run from now on, `long` ends after 3.33 h (ten minutes left out);
-    # a fair share would take 1.5 x (4 + 3) / 3.33 = 3.15 h. Its waiting counts (3.33 / 0.7 / 3.15)^2,
-    # that is 2.3 times.
+    # a fair share would take 1.5 x (4 + 3) / 3.33 = 3.15 h: its ratio would be 1.06.
     past = BidMemory({"A100": 4}, dues=Dues(2 * HOUR, {number("long"): 4 * HOUR}))
     assert workers(Muster(), two_gangs(2 * HOUR), 2 * HOUR, past) == {"long": 4, "short": 0}
-    mean = Muster(fair=False, makespan=0.0)
+    mean = Muster(fair=0.0, makespan=0.0)
     assert workers(mean, two_gangs(2 * HOUR), 2 * HOUR, past) == {"short": 4, "long": 0}
     life = 10 / 3
-    assert (life / (EARLY * 1.5 * 7 / life)) ** STEEP == pytest.approx(2.3, abs=0.05)
+    assert life / (1.5 * 7 / life) == pytest.approx(1.06, abs=0.005)
+    assert DUE < 1.06
+
+
+def three_late(fair: float) -> dict[str, int]:
+    """Three jobs that have waited for two hours in a crowd of two, and four short ones that have just
+    come, each on one device of four; what each is dealt."""
+    now, late = 2 * HOUR, {"a": 2.3, "b": 2.2, "c": 2.1}
+    new = {f"new-{i}": needs(0.1, 1) for i in range(4)}
+    states = [*(waits(name, 1) for name in late), *(waits(name, 1, now) for name in new)]
+    known = {name: needs(hours, 1) for name, hours in late.items()}
+    past = BidMemory({"A100": 4}, dues=Dues(now, {number(name): 2 * now for name in late}))
+    seen = told(builders.view(FOUR, states), **known, **new)
+    return workers(Muster(makespan=0.0, fair=fair), seen, now, past)
+
+
+@pytest.mark.parametrize(("fair", "served"), [(0.0, 0), (0.5, 2), (1.0, 3)])
+def test_of_those_that_would_be_late_the_shortest_go_first_on_a_part_of_the_devices(
+    fair: float, served: int
+) -> None:
+    # Run from now on they end after 4.1, 4.0 and 3.9 h; fair were 4.5, 4.3 and 4.1 h: ratios of 0.92 to
+    # 0.96. If the latest were always next, all three would be late in the end.
+    found = three_late(fair)
+    assert [name for name in "cba" if found[name]][:served] == list("cba")[:served]
+    assert sum(found[f"new-{i}"] for i in range(4)) >= min(3, 4 - served)
+    assert sum(found.values()) == 4
+
+
+def test_a_length_of_which_nothing_is_known_makes_nobody_late() -> None:
+    seen, past = two_gangs(2 * HOUR), Dues(2 * HOUR, {number("long"): 4 * HOUR})
+    vague = replace(needs(1.5, 4), spread=1.5)
+    seen = told(seen, long=vague, short=needs(1, 4))
+    dealt = workers(Muster(), seen, 2 * HOUR, BidMemory({"A100": 4}, dues=past))
+    assert dealt == {"short": 4, "long": 0}
 
 
 def test_how_crowded_its_life_was_is_remembered() -> None:
