@@ -11,6 +11,7 @@ from muster.foresight.quantiles import TimeInterval
 from muster.model.event import Cancelled, Ended, Outcome, StartBegun
 from muster.model.job import Program
 from muster.model.outlook import Outlook, Table
+from muster.model.task import Fact
 from muster.store.batch import Batch
 from muster.store.store import Store, open_store
 from muster.wire.records import JobRecord
@@ -34,7 +35,7 @@ def test_forecasts_are_scored_by_what_becomes_of_their_job(tmp_path: Path) -> No
     made = [_kept(1, BEGIN, "submission"), _kept(1), _kept(2), _kept(3)]
     store.write(Batch(forecasts=tuple(map(row_of, made))))
     assert [kept_of(row) for row in store.open_forecasts()] == made
-    facts = [
+    facts: list[Fact] = [
         StartBegun(1, 1, placement(("n0", 1)), 120.0),
         Ended(1, 1, Outcome.FAILED, 260.0),
         Cancelled(2, 180.0),
