@@ -28,9 +28,11 @@ HOLD = "while [ ! -e go ]; do sleep 0.05; done"
 OpenTab = Callable[..., "Tab"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    """Chromium, or a word on what is missing."""
+    """Chromium, or a word on what is missing.
+
+    Of one module: Playwright keeps an event loop running, in which no other test could run its own."""
     playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: make browser")
     if CHROMIUM is None:
         pytest.skip("no Chromium: make browser")

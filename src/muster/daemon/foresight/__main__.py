@@ -9,7 +9,7 @@ from muster.daemon.planners.child_main import serve_until_hung_up
 from muster.daemon.planners.line import HungUpError, MessageLine
 from muster.daemon.planners.pickles import dumps, loads
 
-NICE = 10
+NICE = 19
 """How much everything else on the machine goes before it."""
 
 

@@ -65,8 +65,8 @@ class ForesightProcess:
         self._open: dict[int, Future[Any]] = {}
         self._numbers = 0
         self._lock = threading.Lock()
-        self._woken, self._waker = socket.socketpair()
-        self._waker.setblocking(False)
+        self._sockets: tuple[socket.socket, socket.socket] | None = None
+        """Wakes the thread: written to on the right, read on the left. Those of a started one."""
         self._closing = False
         self._died, self._not_before = 0, 0.0
         self._thread = threading.Thread(target=self._run, name="muster-foresight", daemon=True)
@@ -81,6 +81,8 @@ class ForesightProcess:
 
     def start(self) -> None:
         """Start the thread; the process starts with the first question."""
+        self._sockets = socket.socketpair()
+        self._sockets[1].setblocking(False)
         self._thread.start()
 
     def see(self, view: View, now: float, stopped: frozenset[int] = frozenset()) -> None:
@@ -116,12 +118,13 @@ class ForesightProcess:
         if self._thread.is_alive():
             self._thread.join(10.0)
         self._fail("the daemon is closing")
-        self._woken.close()
-        self._waker.close()
+        for each in self._sockets or ():
+            each.close()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # full: it wakes anyway
-            self._waker.send(b"x")
+        if self._sockets is not None:
+            with suppress(OSError):  # full: it wakes anyway
+                self._sockets[1].send(b"x")
 
     # --- in the thread ---
 
@@ -139,10 +142,12 @@ class ForesightProcess:
 
     def _turn(self) -> None:
         child = self._wanted()
-        listening: list[Any] = [self._woken] if child is None else [self._woken, child]
+        assert self._sockets is not None
+        woken = self._sockets[0]
+        listening: list[Any] = [woken] if child is None else [woken, child]
         ready, _, _ = select.select(listening, [], [], 1.0)
-        if self._woken in ready:
-            self._woken.recv(4096)
+        if woken in ready:
+            woken.recv(4096)
         if child is None or self._closing:
             return
         if child in ready:

@@ -65,7 +65,8 @@ def main(folder: str, visit: dict[str, Any]) -> None:
         refuse(connection, str(problem))
     except OSError as problem:
         refuse(connection, f"{problem.strerror}: {problem.filename or ''}".rstrip(": "))
-    part(connection)
+    if connection.fileno() >= 0:
+        part(connection)
 
 
 def drop(order: dict[str, Any]) -> None:
@@ -409,6 +410,7 @@ def attach(connection: socket.socket, order: dict[str, Any], _: dict[str, Any]) 
         except OSError:
             raise NoVisitError("the task is not running; see its log with muster logs") from None
         socket.send_fds(holder, [b"!"], [connection.fileno()])
+    connection.close()  # it is the holder's now, to part from as well
 
 
 VISITS: dict[str, Callable[[socket.socket, dict[str, Any], dict[str, Any]], object]] = {
