@@ -44,7 +44,7 @@ export function Story({ job }: { job: Job }) {
         ))}
       </ol>
       {!found.complete && <p><small>The journal no longer has the rest: told by what it held.</small></p>}
-      {found.now && <p>{found.now}</p>}
+      {found.now && found.now !== job.reason && <p>{found.now}</p>}
       {found.rank && !(found.now ?? "").includes(found.rank) && <p>Competes: {found.rank}</p>}
       {job.ended == null && <WouldHelp job={job} key={`${job.status} ${job.workers}`} />}
     </section>
