@@ -30,6 +30,7 @@ from muster.daemon.service.protocol import (
 from muster.model.job import Job
 from muster.model.pool import Quota
 from muster.model.task import LogPiece
+from muster.wire.frames import Frames
 from muster.wire.records import (
     OVER,
     ChangeRecord,
@@ -50,11 +51,16 @@ from muster.wire.records import (
 )
 from muster.wire.sweep_records import SweepDetail, SweepRecord
 from muster.wire.token_proof import digest, proof
-from muster.wire.visits import Visit
+from muster.wire.visits import OUTPUT, Visit
 
 T = TypeVar("T")
 POLICIES = ("fifo", "muster")
 MOST_WORKERS = 64
+FILES: dict[str, tuple[dict[str, Any], bytes]] = {
+    "list": ({"what": "folder"}, b'{"entries": [{"name": "log", "kind": "file", "size": 5}]}'),
+    "read": ({"what": "file", "size": 5}, b"hello"),
+}
+"""What visits for files hear."""
 
 
 def answering(protocol: type) -> Callable[[type[T]], type[T]]:
@@ -307,10 +313,18 @@ class FakeService:
         task: str | None = None,
         rank: int | None = None,
     ) -> socket.socket:
-        """Its other end is the test's."""
+        """Its other end is the test's, unless it is about files: each is there, and small."""
         self._find(caller, which)
         ours, theirs = socket.socketpair()
         self.visits.append((visit, theirs))
+        said = FILES.get(visit.kind)
+        if said is not None:
+            head, data = said
+            frames = Frames()
+            frames.note(**head)
+            frames.send(OUTPUT, data)
+            frames.note(what="exit", code=0)
+            theirs.sendall(frames.outgoing)
         return ours
 
     async def changes(

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 
 from muster.client import ClientError, Handle
@@ -152,6 +153,65 @@ def test_a_copy_does_not_leave_the_jobs_folder(daemon: Daemon, job: Handle, tmp_
         with pytest.raises(ClientError, match="outside of the job's folder"):
             daemon.client.copy_to(job.number, FULL_SCREEN, path)
     assert list(tmp_path.iterdir()) == []
+
+
+def _files(daemon: Daemon, number: int, path: str, what: str = "", token: str = "") -> httpx.Response:
+    """What a browser gets."""
+    return httpx.get(
+        f"{daemon.url}/v1/jobs/{number}/files{what}",
+        params={"path": path},
+        headers={"Authorization": f"Bearer {token or daemon.token}"},
+        timeout=60,
+    )
+
+
+def test_files_are_listed_and_read_by_plain_requests_and_after_the_end(
+    daemon: Daemon, job: Handle
+) -> None:
+    folder = daemon.work("visited")
+    (folder / "models").mkdir(exist_ok=True)
+    (folder / "models/last é.bin").write_bytes(data := os.urandom(2_000_000))
+    listed = _files(daemon, job.number, "models").json()
+    assert [(each["name"], each["kind"], each["size"]) for each in listed["entries"]] == [
+        ("last é.bin", "file", len(data))
+    ]
+    job.stop(force=True)
+    job.wait()
+    read = _files(daemon, job.number, "models/last é.bin", "/content")
+    assert read.content == data
+    assert read.headers["Content-Disposition"] == "attachment; filename*=UTF-8''last%20%C3%A9.bin"
+    assert read.headers["X-Content-Type-Options"] == "nosniff"
+    assert _files(daemon, job.number, "models", "/content").status_code == 422
+    assert _files(daemon, job.number, "models/none", "/content").status_code == 404
+    assert any(each["name"] == "models" for each in _files(daemon, job.number, "").json()["entries"])
+
+
+def test_plain_requests_do_not_leave_the_jobs_folder(daemon: Daemon, job: Handle) -> None:
+    (trap := daemon.work("visited") / "trap").mkdir(exist_ok=True)
+    for name, target in (("folder", "/etc"), ("file", "/etc/passwd")):
+        (trap / name).unlink(missing_ok=True)
+        (trap / name).symlink_to(target)
+    os.mkfifo(trap / "pipe")
+    for path in ("../../../../etc/passwd", "/etc/passwd", "trap/folder/passwd", "trap/file"):
+        refused = _files(daemon, job.number, path, "/content")
+        assert refused.status_code == 403 and "outside of the job's folder" in refused.text, path
+    assert _files(daemon, job.number, "trap/folder").status_code == 403
+    assert _files(daemon, job.number, "..").status_code == 403
+    assert _files(daemon, job.number, "trap/pipe", "/content").status_code == 422
+    kinds = {
+        each["name"]: each["kind"] for each in _files(daemon, job.number, "trap").json()["entries"]
+    }
+    assert kinds == {"folder": "other", "file": "other", "pipe": "other"}
+
+
+def test_other_users_files_are_hidden(daemon: Daemon, job: Handle) -> None:
+    token = daemon.client.create_token("cyd", "cyd").secret
+    assert token is not None
+    try:
+        for what in ("", "/content"):
+            assert _files(daemon, job.number, "a", what, token).status_code == 404
+    finally:
+        daemon.client.revoke_token("cyd")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import httpx
 import pytest
 
 from muster.client import ClientError
@@ -25,6 +26,9 @@ def test_commands_files_and_terminals_of_a_node_go_through_its_agent(tmp_path: P
         assert (done.code, done.errors, done.output == given) == (0, b"far\n", True)
         daemon.client.copy_to(job.number, Path(__file__), "copied")
         assert (daemon.work("far-job") / "copied").read_bytes() == Path(__file__).read_bytes()
+        address = f"{daemon.url}/v1/jobs/{job.number}/files/content?path=copied"
+        read = httpx.get(address, headers={"Authorization": f"Bearer {daemon.token}"}, timeout=60)
+        assert read.content == Path(__file__).read_bytes()
         command = [*MUSTER, "run", "-i", "--name", "shell", "--", "sh"]
         job.stop(force=True)
         job.wait()

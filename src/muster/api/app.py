@@ -38,6 +38,7 @@ from muster.api.routes.admin import (
 from muster.api.routes.daemon import daemon_routes
 from muster.api.routes.defrag import defrag_routes
 from muster.api.routes.events import event_routes
+from muster.api.routes.files import file_routes
 from muster.api.routes.foresight import foresight_routes
 from muster.api.routes.history import history_routes
 from muster.api.routes.jobs import job_routes
@@ -60,6 +61,7 @@ ROUTES = (
     ("/v1", "jobs", job_routes),
     ("/v1/jobs/{which}/logs", "logs", log_routes),
     ("/v1", "visits", visit_routes),
+    ("/v1/jobs/{which}/files", "visits", file_routes),
     ("/v1", "events", event_routes),
     ("/v1", "history", history_routes),
     ("/v1", "forecasts", foresight_routes),

@@ -30,8 +30,9 @@ class Coming:
     def __init__(self, past: Past, now: float, first: int) -> None:
         """`first`: the number of the first job."""
         self._since = now if past.since is None else past.since
-        # Those from before lie in no stretch: with them alone, the draw would look for ever.
-        seen = (each for each in past if self._since <= each.submitted < now)
+        # Those from before, or of that very moment, lie in no stretch: with them alone, the draw would
+        # look for ever.
+        seen = (each for each in past if self._since < each.submitted < now)
         self._jobs = sorted(seen, key=lambda each: each.submitted)
         self._at = [each.submitted for each in self._jobs]
         self._now, self._first = now, first

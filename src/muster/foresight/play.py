@@ -1,7 +1,7 @@
 """Play the future forward from a view, many times, and read off when each live job starts and ends."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import islice
 from math import inf
@@ -121,7 +121,7 @@ def foresee(
     """Forecast every live job; `meanwhile` is called between two worlds."""
     draws, played = WorldDraws(present.view, present.now, past, worlds, seed), []
     for world in range(worlds):
-        played.append(play(present, draws, world))
+        played.append(_within(play(present, draws, world), present.now + HORIZON))
         if meanwhile is not None:
             meanwhile()
     own = {number: draws.is_own(number) for number in present.view.jobs}
@@ -137,6 +137,14 @@ def foresee(
             own[number],
         )
         for number, state in present.view.jobs.items()
+    }
+
+
+def _within(played: dict[int, StartAndEnd], horizon: float) -> dict[int, StartAndEnd]:
+    """Return the same; a job that still waits at the horizon never starts, as far as is known."""
+    return {
+        number: replace(each, start=inf, finish=inf) if each.start >= horizon else each
+        for number, each in played.items()
     }
 
 

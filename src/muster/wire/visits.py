@@ -5,8 +5,8 @@ on whichever node; neither looks at the frames (`frames.py`). The client speaks 
 
   of the client   begin {term, rows, columns}: a command gets a terminal if there is a term;
                   size {rows, columns}; signal {number}; open {stream, port}
-  of the node     refused {why}; exit {code} or {signal}; failed {stream, why}; told {words};
-                  detached {why}
+  of the node     refused {why, status}; file {size} or folder {}; exit {code} or {signal};
+                  failed {stream, why}; told {words}; detached {why}
 """
 
 import contextlib
@@ -38,6 +38,8 @@ class VisitKind(StrEnum):
     FORWARD = "forward"
     FETCH = "fetch"
     STORE = "store"
+    LIST = "list"
+    READ = "read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Visit:
     command: Annotated[tuple[str, ...], AtMost(131_072)] = ()
     """Of `exec`; empty: a shell."""
     path: Annotated[str, AtMost(4096)] = ""
-    """Of `fetch` and `store`: in the job's folder."""
+    """Of those for files: in the job's folder."""
     port: int | None = None
     """Of `forward`: what is asked for, for the audit log; connections name theirs."""
 

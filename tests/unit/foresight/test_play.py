@@ -1,6 +1,7 @@
 """The future played forward from a view."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -68,6 +69,17 @@ def test_a_job_behind_another_starts_when_that_may_end() -> None:
     assert found[22].jobs == 20
 
 
+def test_a_start_beyond_the_horizon_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs now takes longer than is played: the job behind it starts nobody knows when."""
+    monkeypatch.setattr("muster.foresight.play.HORIZON", HOUR)
+    asked = _jobs((0.0, 8, 3 * HOUR), (60.0, 8, 4 * HOUR))
+    present, _ = _asked(asked, 60.0, _setting("srtf"))
+    found = foresee(present, Past(), worlds=4)
+    assert found[1].finish.middle == pytest.approx(3 * HOUR, rel=0.1)
+    assert found[2].known_start is None and found[2].known_finish is None
+    assert found[2].start is not None and found[2].start.low == inf
+
+
 def test_the_same_world_is_drawn_whatever_is_asked() -> None:
     """A drained queue differs from a full one by the queue alone: a job keeps its length."""
     arrivals = _jobs(*((n * 4 * HOUR, 4, (n % 7 + 1) * 900.0) for n in range(30)))
@@ -112,6 +124,12 @@ def test_jobs_from_before_anybody_looked_come_again_in_no_stretch() -> None:
     past.follow(present.view, present.now + 300.0)
     past.follow(present.view, present.now + 600.0)
     draws = WorldDraws(present.view, present.now + 600.0, past, 4)
+    assert list(draws.arrivals(0)) == []
+
+
+def test_a_job_from_the_very_moment_that_somebody_began_to_look_comes_again_in_no_stretch() -> None:
+    present, past = _asked(_jobs((0.0, 8, 3 * HOUR), (60.0, 8, 600.0)), 60.0, _setting())
+    draws = WorldDraws(present.view, present.now, past, 4)
     assert list(draws.arrivals(0)) == []
 
 

@@ -10,7 +10,7 @@ from muster.store.batch import Journalled
 from muster.wire.records import JobRecord
 from muster.wire.visits import Visit, VisitKind
 
-FOR_FILES = (VisitKind.FETCH, VisitKind.STORE)
+FOR_FILES = (VisitKind.FETCH, VisitKind.STORE, VisitKind.LIST, VisitKind.READ)
 """Visits that a task may have after its end, as long as its files are kept."""
 
 

@@ -13,18 +13,20 @@ import os
 import pty
 import signal
 import socket
+import stat
 import sys
 import termios
 import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path += [HERE, str(Path(HERE).parents[2])]  # left out by -I; `muster` itself, and what is here
 
+from muster.wire.browsing import LARGEST, copy_part, listing
 from muster.wire.copying import CopyError, Tell, pack, unpack
 from muster.wire.frames import StreamNote
 from muster.wire.pump import Pump, part
@@ -48,7 +50,11 @@ CONNECT = 5.0
 
 
 class NoVisitError(Exception):
-    """The visit is impossible; the message says why."""
+    """The visit is impossible; the message says why. `status`: as HTTP has it."""
+
+    def __init__(self, why: str, status: int = 409) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 def main(folder: str, visit: dict[str, Any]) -> None:
@@ -60,8 +66,10 @@ def main(folder: str, visit: dict[str, Any]) -> None:
             order = json.load(file)
         VISITS[visit["kind"]](connection, order, visit)
     except FileNotFoundError:
-        refuse(connection, "the files of this task are no longer there")
-    except (NoVisitError, CopyError, shim.CannotRunError) as problem:
+        refuse(connection, "the files of this task are no longer there", status=404)
+    except NoVisitError as problem:
+        refuse(connection, str(problem), status=problem.status)
+    except (CopyError, shim.CannotRunError) as problem:
         refuse(connection, str(problem))
     except OSError as problem:
         refuse(connection, f"{problem.strerror}: {problem.filename or ''}".rstrip(": "))
@@ -273,14 +281,71 @@ def waited(pid: int, seconds: float) -> bool:
 
 def place_of(order: dict[str, Any], path: str) -> Path:
     """Return a path of the job; `NoVisitError` if it leads out of the job's folders."""
-    folder = order["folder"]
-    checkpoint = order["environ"].get("MUSTER_CHECKPOINT", "")
-    homes = [folder, order.get("private", ""), "" if "://" in checkpoint else checkpoint]
-    roots = [os.path.realpath(each) for each in homes if each]
-    where = os.path.realpath(os.path.join(folder, path))
-    if not any(where == root or where.startswith(root.rstrip("/") + "/") for root in roots):
-        raise NoVisitError(f"{path} is outside of the job's folder {folder}")
+    where = os.path.realpath(os.path.join(order["folder"], path))
+    if not is_inside(order, where):
+        raise NoVisitError(f"{path} is outside of the job's folder {order['folder']}", 403)
     return Path(where)
+
+
+def is_inside(order: dict[str, Any], path: str) -> bool:
+    """Whether a path, its links followed, stays in the job's folders."""
+    checkpoint = order["environ"].get("MUSTER_CHECKPOINT", "")
+    homes = [order["folder"], order.get("private", ""), "" if "://" in checkpoint else checkpoint]
+    roots = [os.path.realpath(each) for each in homes if each]
+    where = os.path.realpath(path)
+    return any(where == root or where.startswith(root.rstrip("/") + "/") for root in roots)
+
+
+def opened(order: dict[str, Any], path: str) -> int:
+    """Open a file or folder of the job for reading; what was opened counts, not what its name was."""
+    where = place_of(order, path)
+    try:
+        found = os.open(where, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoVisitError(f"no file {path} in the job's folder {order['folder']}", 404) from None
+    except OSError as problem:
+        raise NoVisitError(f"{path}: {problem.strerror}", 403) from None
+    place_of(order, os.path.realpath(f"/proc/self/fd/{found}"))
+    return found
+
+
+def list_folder(connection: socket.socket, order: dict[str, Any], visit: dict[str, Any]) -> None:
+    """Tell what lies in a folder of the job."""
+    drop(order)
+    folder = opened(order, visit["path"] or ".")
+    if not stat.S_ISDIR(os.fstat(folder).st_mode):
+        raise NoVisitError(f"{visit['path']} is a file", 422)
+    found = listing(Path(f"/proc/self/fd/{folder}"), lambda path: is_inside(order, path))
+    send_out(connection, lambda out: out.write(found), what="folder")
+
+
+def read_file(connection: socket.socket, order: dict[str, Any], visit: dict[str, Any]) -> None:
+    """Send the bytes of one file of the job."""
+    drop(order)
+    descriptor = opened(order, visit["path"])
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise NoVisitError(f"{visit['path']} is not a file", 422)
+    if status.st_size > LARGEST:
+        most = f"{LARGEST >> 20} MiB"
+        raise NoVisitError(f"{visit['path']} is larger than {most}; copy it with muster cp", 422)
+    size = status.st_size
+    with open(descriptor, "rb") as source:
+        send_out(connection, lambda out: copy_part(source, out, size), what="file", size=size)
+
+
+def send_out(connection: socket.socket, write: Callable[[IO[bytes]], object], **head: Any) -> None:
+    """Send a note on what comes, and then what `write` writes."""
+    read, sink = os.pipe()
+
+    def work(_: Tell) -> None:
+        with open(sink, "wb") as out:
+            write(out)
+
+    copy = CopyVisit(connection, work)
+    copy.pump.frames.note(**head)
+    copy.pump.feed(OUTPUT, read)
+    copy.run()
 
 
 def fetch(connection: socket.socket, order: dict[str, Any], visit: dict[str, Any]) -> None:
@@ -288,7 +353,7 @@ def fetch(connection: socket.socket, order: dict[str, Any], visit: dict[str, Any
     drop(order)
     source = place_of(order, visit["path"])
     if not source.exists():
-        raise NoVisitError(f"no file {visit['path']} in the job's folder {order['folder']}")
+        raise NoVisitError(f"no file {visit['path']} in the job's folder {order['folder']}", 404)
     read, write = os.pipe()
 
     def work(tell: Tell) -> None:
@@ -419,6 +484,8 @@ VISITS: dict[str, Callable[[socket.socket, dict[str, Any], dict[str, Any]], obje
     "forward": ForwardVisit,
     "fetch": fetch,
     "store": store,
+    "list": list_folder,
+    "read": read_file,
 }
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ function Foreseen({ job }: { job: Job }) {
   const { rests_on: like, preemption } = job;
   return (
     <>
-      {job.started == null && <Expected name="Starts" at={job.predicted_start} low={job.start_low} high={job.start_high} />}
+      {job.started == null && <Expected name="Starts" at={job.predicted_start} low={job.start_low} high={job.start_high} otherwise="unknown" />}
       <Expected name="Finishes" at={job.predicted_finish} low={job.finish_low} high={job.finish_high} />
       {like != null && <Fact name="Rests on">{like ? count(like, "like job") : "what it has shown or declared itself"}</Fact>}
       {preemption != null && preemption >= 0.01 && <Fact name="Preemption">{percent(preemption)} likely before it ends</Fact>}
@@ -71,9 +71,17 @@ function Foreseen({ job }: { job: Job }) {
   );
 }
 
-function Expected({ name, at, low, high }: { name: string; at?: number | null; low?: number | null; high?: number | null }) {
+interface Forecast {
+  name: string;
+  at?: number | null;
+  low?: number | null;
+  high?: number | null;
+  otherwise?: string;
+}
+
+function Expected({ name, at, low, high, otherwise = "" }: Forecast) {
   const span = low != null && high != null ? `${between(low, high)} (80 %)` : "";
-  if (at == null && !span) return null;
+  if (at == null && !span) return otherwise ? <Fact name={name}>{otherwise}</Fact> : null;
   return (
     <Fact name={name}>
       {at != null && <span title={moment(at)}>{fromNow(at)}</span>} {span && <small>{span}</small>}

@@ -11,10 +11,12 @@ import { Configuration } from "./configuration";
 import { Curves } from "./curves";
 import { Events } from "./events";
 import { Facts } from "./facts";
+import { Files } from "./files";
 import { Forecasts } from "./forecasts";
 import { Logs } from "./logs";
 import { Plan } from "./plan";
 import { Predictions } from "./predictions";
+import { Story } from "./story";
 import { Tasks } from "./tasks";
 
 export function JobView({ rest }: { rest: string[] }) {
@@ -46,9 +48,11 @@ export function JobView({ rest }: { rest: string[] }) {
       {job.error && <pre class="card problem">{job.error}</pre>}
       <div class="job-grid">
         <Facts detail={found} />
+        <Story job={job} />
         <Curves job={job} />
         <Logs job={job} tasks={found.tasks} />
         <Events detail={found} />
+        <Files job={job} />
         <Tasks tasks={found.tasks} />
         <Plan detail={found} />
         <Forecasts job={job} />

@@ -1,0 +1,40 @@
+"""The view of a job: its story, what would help, and its files."""
+
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.live.daemons import Daemon
+from tests.web.conftest import HOLD, OpenTab
+
+
+def test_a_waiting_job_is_told_what_would_start_it(daemon: Daemon, open_tab: OpenTab) -> None:
+    daemon.sh(HOLD, name="holds", devices=3)
+    daemon.await_status("holds", "running")
+    asks = daemon.sh(HOLD, name="asks", devices=4)
+    tab = open_tab(daemon)
+    page = tab.log_in(daemon.token, f"/jobs/{asks.number}")
+    story = page.get_by_role("region", name="Story")
+    expect(story.get_by_role("listitem").first).to_contain_text("submitted")
+    expect(story).to_contain_text("has waited")
+    story.get_by_role("button", name="What would start it?").click()
+    expect(story.get_by_label("What would help")).to_contain_text(f"muster resize {asks.number} 1")
+    tab.check()
+
+
+def test_files_are_listed_and_downloaded(daemon: Daemon, open_tab: OpenTab) -> None:
+    name = "<b>weights.bin"
+    line = f"mkdir -p out; printf hello > 'out/{name}'; ln -sf /etc/passwd out/way-out; {HOLD}"
+    job = daemon.sh(line, name="writes")
+    daemon.await_status("writes", "running")
+    tab = open_tab(daemon)
+    page = tab.log_in(daemon.token, f"/jobs/{job.number}")
+    files = page.get_by_role("region", name="Files")
+    files.get_by_role("button", name="Show files").click()
+    files.get_by_role("button", name="out/").click()
+    expect(files.get_by_role("row", name="weights.bin")).to_contain_text("5 B")
+    expect(files.get_by_role("button", name="way-out")).to_have_count(0)
+    with page.expect_download() as saved:
+        files.get_by_role("button", name="weights.bin").click()
+    assert Path(saved.value.path()).read_text(encoding="utf-8") == "hello"
+    tab.check()
