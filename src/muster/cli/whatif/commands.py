@@ -64,7 +64,7 @@ def what_if(
     drawn on both sides. Several changes are made together. Times are medians, intervals hold 80 %.
 
     Exit codes: 0 answered, 2 a change that cannot be made, 3 with --check if some job would end later
-    in nine futures of ten.
+    in nine futures of ten, or never.
 
     Examples:
       muster whatif --policy tiresias
