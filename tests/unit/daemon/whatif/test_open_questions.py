@@ -31,7 +31,7 @@ def test_a_failure_to_play_is_the_daemons_and_told_in_a_line() -> None:
         await found.task
         service = WhatIfService.__new__(WhatIfService)
         service._asked = questions
-        with pytest.raises(UnavailableError, match="^cannot be played: MemoryError: too many jobs$"):
+        with pytest.raises(UnavailableError, match=r"^cannot be played: MemoryError: too many jobs$"):
             await service.what_if(Caller("ada"), "a1")
         assert questions.of("ada") is None, "another may be asked"
 
