@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 import typer
@@ -61,6 +62,25 @@ def test_what_says_nothing_is_rejected(options: WhatIfOptions, problem: str) -> 
 def test_a_question_without_a_change_is_rejected() -> None:
     with pytest.raises(InputError, match="what shall change"):
         muster("whatif", catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--plot", "when.gif"], "does not end in .png, .svg, .pdf"),
+        (["--plot", "no-such-folder/when.png"], "no folder no-such-folder"),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_rejected_before_anything_is_played(
+    options: list[str], problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        muster("whatif", "--policy", "fifo", *options, catch_exceptions=False)
+
+
+def test_a_file_to_submit_must_be_there() -> None:
+    with pytest.raises(InputError, match=r"--submit: no file no-such-job\.yaml"):
+        requested(WhatIfOptions(submit=[Path("no-such-job.yaml")]), SEEN, NOW)
 
 
 def _around(middle: float, width: float = 0.0) -> IntervalRecord:

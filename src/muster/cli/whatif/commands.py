@@ -86,6 +86,10 @@ def what_if(
         raise InputError(
             "what shall change? Give --policy, --pool, --add, --drain, --submit or --priority"
         )
+    if plot is not None:
+        from muster.cli.whatif.plot import check_picture
+
+        check_picture(plot)
     now = datetime.now().astimezone()
     if snapshot is not None:
         from muster.cli.whatif.offline import cluster_seen, what_if_offline

@@ -4,18 +4,29 @@ from pathlib import Path
 
 from muster.cli.parse import writing
 from muster.cli.sim.figures import HOW_TO, can_draw
+from muster.cli.whatif.show import NEVER
 from muster.files.errors import InputError
 from muster.wire.whatif_records import IntervalRecord, WhatIfJob, WhatIfReport
 
 MOST = 40
 """Jobs of a picture: those whose end changes most."""
+ENDINGS = (".png", ".svg", ".pdf")
 _HOUR = 3600.0
 
 
-def write_picture(path: Path, report: WhatIfReport, said: str) -> None:
-    """Write the picture, by the name's ending: .png, .svg or .pdf."""
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be written, before anything is played for it."""
+    if path.suffix not in ENDINGS:
+        raise InputError.at("--plot", f"{path.name} does not end in {', '.join(ENDINGS)}")
+    if not path.absolute().parent.is_dir():
+        raise InputError.at("--plot", f"no folder {path.parent}")
     if not can_draw():
         raise InputError.at("--plot", f"a picture needs matplotlib: {HOW_TO}")
+
+
+def write_picture(path: Path, report: WhatIfReport, said: str) -> None:
+    """Write the picture, by the name's ending."""
+    check_picture(path)
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -33,14 +44,18 @@ def write_picture(path: Path, report: WhatIfReport, said: str) -> None:
             finish: IntervalRecord | None = getattr(job, f"{side}_finish")
             if finish is None:
                 continue
+            if finish.middle - report.now >= NEVER:
+                axis.text(0.0, place + shift, " never", color=colour, va="center", fontsize=8)
+                continue
             start: IntervalRecord | None = getattr(job, f"{side}_start")
             begin = 0.0 if start is None else _hours(start.middle, report)
             end = _hours(finish.middle, report)
             axis.barh(place + shift, end - begin, 0.3, left=begin, color=colour, label=label)
-            ends = [[end - _hours(finish.low, report)], [_hours(finish.high, report) - end]]
+            far = finish.high if finish.high - report.now < NEVER else finish.middle
+            ends = [[end - _hours(finish.low, report)], [_hours(far, report) - end]]
             axis.errorbar([end], [place + shift], xerr=ends, color="black", lw=0.8, capsize=2)
             label = None
-    axis.set_yticks(range(len(jobs)), [f"{each.name} ({each.number})" for each in jobs])
+    axis.set_yticks(range(len(jobs)), [_label(each) for each in jobs])
     axis.set_xlabel("hours from now; thin lines: 80 % interval of the end")
     axis.set_title(f"What if: {said}", fontsize=10)
     if jobs:
@@ -49,6 +64,10 @@ def write_picture(path: Path, report: WhatIfReport, said: str) -> None:
     with writing(path):
         figure.savefig(path)
     plt.close(figure)
+
+
+def _label(job: WhatIfJob) -> str:
+    return f"{job.name} ({'new' if job.verdict == 'new' else job.number})"
 
 
 def _moved(job: WhatIfJob) -> float:
