@@ -211,8 +211,8 @@ def _left_open(engine: Engine, numbers: Iterable[int]) -> dict[int, StartAndEnd]
         if life is None:  # submitted later than anything that was played
             found[number] = StartAndEnd(now + HORIZON, now + HORIZON)
             continue
-        waits = state is not None and state.placement is None
-        if waits and (to_the_last or not state.may_start(now)):
+        waits = state if state is not None and state.placement is None else None
+        if waits is not None and (to_the_last or not waits.may_start(now)):
             found[number] = StartAndEnd(_began(life.began, inf), inf, life.preemptions)
             continue
         life.advance(now)
