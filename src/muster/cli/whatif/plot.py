@@ -58,6 +58,7 @@ def write_picture(path: Path, report: WhatIfReport, said: str) -> None:
             axis.errorbar([end], [place + shift], xerr=ends, color="black", lw=0.8, capsize=2)
             label = None
     axis.set_yticks(range(len(jobs)), [_label(each) for each in jobs])
+    axis.set_ylim(-0.6, max(1, len(jobs)) - 0.4)  # text does not widen it
     axis.set_xlabel(f"{unit} from now; thin lines: 80 % interval of the end")
     axis.set_title(f"What if: {said}", fontsize=10)
     if jobs:
