@@ -46,12 +46,14 @@ def test_a_change_is_asked_about_and_not_made(make: Make, tmp_path: Path) -> Non
     dry = daemon.muster("policy", "set", "srtf", "--dry-run")
     assert "nothing was changed" in dry.stdout and daemon.client.policy().name == "fifo"
     drained = daemon.muster("node", "drain", "n0", "--dry-run")
-    assert "later" in drained.stdout and daemon.client.nodes()[0].state == "up"
+    assert "never ends" in drained.stdout and daemon.client.nodes()[0].state == "up"
     pool = daemon.muster("pool", "set", "lab", "--limit", "2", "--dry-run")
     assert pool.returncode == 0 and len(daemon.client.pools()) == 1
 
     wrong = daemon.muster("whatif", "--add", "n9:dgx1")
     assert wrong.returncode == 2 and "no node is like 'dgx1'" in wrong.stderr
+    ended = daemon.muster("whatif", "--priority", "9999=1")
+    assert ended.returncode == 2 and "no job '9999'" in ended.stderr
     with pytest.raises(ClientError, match="at least one change"):
         daemon.client.what_if()
 

@@ -210,16 +210,18 @@ def _never(step: float) -> float:
 
 def _left_open(engine: Engine, numbers: Iterable[int]) -> dict[int, StartAndEnd]:
     """Return the jobs that were not played to their end, as if each went on alone on its gang; those
-    that nothing lets start never end."""
+    that nothing lets start, and those that wait to the last, never end."""
     now = engine.clock.now()
+    to_the_last = now >= engine.setting.until
     found: dict[int, StartAndEnd] = {}
     for number in numbers:
         life, state = engine.executor.lives.get(number), engine.view.jobs.get(number)
         if life is None:  # submitted later than anything that was played
             found[number] = StartAndEnd(now + HORIZON, now + HORIZON)
             continue
-        if state is not None and state.placement is None and not state.may_start(now):
-            found[number] = StartAndEnd(inf, inf, life.preemptions)
+        waits = state if state is not None and state.placement is None else None
+        if waits is not None and (to_the_last or not waits.may_start(now)):
+            found[number] = StartAndEnd(_began(life.began, inf), inf, life.preemptions)
             continue
         life.advance(now)
         rate = life.rate or 1.0

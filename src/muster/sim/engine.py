@@ -165,6 +165,8 @@ class Engine:
         self.cycles = 0
         self.events = 0
         self._parents = TraceParents()
+        self._holds = False
+        """Whether it began with jobs on hold: nobody releases them."""
         self.sweeps = SweepsDriver(setting.sweeps)
         self._is_informed = is_informed(setting.pools, setting.policy)
         self._cycle = setting.cycle()
@@ -196,6 +198,7 @@ class Engine:
         for number, state in midway.view.jobs.items():
             self.executor.resume(state, midway.lives[number])
             self._parents.resume(state.job)
+        self._holds = any(state.held_by for state in midway.view.jobs.values())
 
     def frames(self) -> Iterator[Frame]:
         """Run to the end; yield a frame per cycle."""
@@ -296,6 +299,8 @@ class Engine:
         now, before = self.clock.now(), self._informed()
         if self._parents.waiting:
             before = startable(before, now)
+        elif self._holds:  # delays after losses are short, and nothing wakes the clock after them
+            before = startable(before, inf)
         decided = self._cycle.decide(before, now, self._memory)
         check(before, decided)
         self._memory = decided.memory

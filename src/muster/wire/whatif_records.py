@@ -30,8 +30,8 @@ class WhatIfJob:
     user: str
     pool: str
     verdict: str
-    """"earlier", "later", "same", "unclear" (either, by how jobs turn out) or "new" (the change submits
-    it)."""
+    """"earlier", "later", "same", "unclear" (either, by how jobs turn out), "never" (with the change it
+    does not end within the 90 days that are played) or "new" (the change submits it)."""
     basis: int
     """Like jobs that it rests on; 0: on what the job itself has shown or declared."""
     after_finish: IntervalRecord
@@ -57,7 +57,7 @@ class WhatIfReport:
     counts: dict[str, int]
     """All jobs by verdict, those of others included."""
     completion: FigureRecord
-    """s from submission to end, mean of all jobs that are live now."""
+    """s from submission to end, mean of the jobs that are live now and end on both sides."""
     makespan: FigureRecord
     """s until the last of them has ended."""
     used: FigureRecord

@@ -1,9 +1,14 @@
 """Changes as they are typed, and answers as they are printed."""
 
+from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 import pytest
+import typer
 
+from muster.cli.exits import WORSE
+from muster.cli.whatif.answer import check
 from muster.cli.whatif.request import ClusterSeen, WhatIfOptions, requested, said
 from muster.cli.whatif.show import what_if_text
 from muster.files.errors import InputError
@@ -59,6 +64,25 @@ def test_a_question_without_a_change_is_rejected() -> None:
         muster("whatif", catch_exceptions=False)
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--plot", "when.gif"], "does not end in .png, .svg, .pdf"),
+        (["--plot", "no-such-folder/when.png"], "no folder no-such-folder"),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_rejected_before_anything_is_played(
+    options: list[str], problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        muster("whatif", "--policy", "fifo", *options, catch_exceptions=False)
+
+
+def test_a_file_to_submit_must_be_there() -> None:
+    with pytest.raises(InputError, match=r"--submit: no file no-such-job\.yaml"):
+        requested(WhatIfOptions(submit=[Path("no-such-job.yaml")]), SEEN, NOW)
+
+
 def _around(middle: float, width: float = 0.0) -> IntervalRecord:
     return IntervalRecord(middle, middle - width, middle + width)
 
@@ -88,3 +112,35 @@ def test_the_answer_tells_who_is_late_first_and_what_is_left_out() -> None:
     assert "1 job of other users counted" in text
     assert "-5m00s (-6m00s to -4m00s)" in text and "+25 points" in text
     assert "1 (one)" in what_if_text(_report(), "policy fifo", every=True)
+
+
+def test_what_never_ends_is_told_in_words_and_fails_a_check() -> None:
+    last = 90 * 86_400.0
+    gone = WhatIfJob(4, "gone", "ada", "lab", "never", 0, _around(last), _around(last), _around(60.0),
+                     _around(600.0), _around(last - 60.0), _around(last - 600.0))  # fmt: skip
+    late = IntervalRecord(90.0, 80.0, last)
+    change = IntervalRecord(30.0, 20.0, last - 60.0)
+    risky = WhatIfJob(
+        5, "risky", "ada", "lab", "later", 0, late, None, None, _around(60.0), None, change
+    )
+    none = FigureRecord(*[_around(0.0)] * 3)
+    counts = {"never": 1, "later": 1}
+    report = WhatIfReport(0.0, 16, (gone, risky), counts, none, none, none, none)
+    text = what_if_text(report, "drain n1")
+    (line,) = (each for each in text.splitlines() if "gone" in each)
+    assert "in 1m00s -> never" in line and line.endswith("never ends")
+    assert "30s later, in some futures never" in text
+    assert "2 jobs: 1 never, 1 later" in text and "89d" not in text
+    with pytest.raises(typer.Exit) as ended:
+        check(replace(report, counts={"never": 1}))
+    assert ended.value.exit_code == WORSE
+
+
+def test_a_time_that_is_unknown_on_both_sides_is_told_once() -> None:
+    wide = IntervalRecord(600.0, 10.0, 90_000.0)
+    wider = IntervalRecord(900.0, 10.0, 90_000.0)
+    each = WhatIfJob(
+        2, "two", "ada", "lab", "later", 0, wider, wider, wide, wide, _around(9.0), _around(9.0)
+    )
+    text = what_if_text(replace(_report(), jobs=(each,), counts={"later": 1}), "policy fifo")
+    assert "unknown" in text and "unknown -> unknown" not in text

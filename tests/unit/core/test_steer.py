@@ -92,7 +92,7 @@ def test_one_that_is_to_have_nothing_and_would_not_fit_is_told_what_it_lacks() -
     assert tell(told["j"].reason) == (
         "too few free devices of its types; needs 4, 2 free, at most 2; "
         "next in pool default, submitted 16m39s ago, behind p1 (2 devices, 16m40s), "
-        "its pool uses 2 of 4 devices it may"
+        "its pool uses 2 of the 4 devices it may use"
     )
 
 

@@ -84,6 +84,28 @@ def test_a_drained_node_holds_up_who_waits_for_it() -> None:
     assert {each.number: each.verdict for each in answer.jobs}[3] is Verdict.LATER
 
 
+def test_a_job_that_never_ends_is_told_so_and_counts_in_no_mean() -> None:
+    """Jobs 2 and 3 need more than what is left of the cluster once n0 is drained."""
+    answer = _asked(_present(), NodesDrained(("n0",)))
+    assert {each.number: each.verdict for each in answer.jobs} == {
+        1: Verdict.SAME,
+        2: Verdict.NEVER,
+        3: Verdict.NEVER,
+    }
+    assert answer.completion.before.middle < 2000 and answer.completion.change == NOTHING
+    assert answer.makespan.after.high < 2000
+    assert all(0 <= each.change.high - each.change.low < 9 for each in answer.pools.values())
+
+
+def test_a_job_that_is_held_never_ends_on_either_side() -> None:
+    present = _present()
+    held = replace(present.view.jobs[2], held_by="ada")
+    jobs = {**present.view.jobs, 2: held}
+    answer = _asked(replace(present, view=replace(present.view, jobs=jobs)), PriorityChange(3, 5))
+    assert answer.jobs[1].finish == NOTHING and answer.jobs[1].verdict is Verdict.SAME
+    assert answer.completion.after.high < 2000
+
+
 def test_a_job_with_a_higher_priority_goes_first() -> None:
     answer = _asked(_present(), PriorityChange(3, 5))
     assert answer.jobs[2].verdict is Verdict.EARLIER

@@ -43,7 +43,8 @@ def show_moves(
         if apply and which is not None:
             found = [client.make_room(which)]
         else:
-            found = [each for each in client.defrag() if which in (None, str(each.number), each.name)]
+            number = None if which is None else client.record(which).number
+            found = [each for each in client.defrag() if number in (None, each.number)]
     if output == "json":
         typer.echo(as_json(found))
     elif found:

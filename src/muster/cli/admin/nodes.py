@@ -71,7 +71,8 @@ def drain(names: Names, by: By = None, dry_run: DryRun = False) -> None:
 
             due = {} if within is None else {"by": datetime.now().timestamp() + within}
             drained = {"names": names, **due}
-            show_only(client, {"drain": [drained]}, f"drain {', '.join(names)}")
+            when = "" if by is None else f" by {by}"
+            show_only(client, {"drain": [drained]}, f"drain {', '.join(names)}{when}")
             return
         nodes = [client.drain(name, within=within) for name in names]
         if len(nodes) > 1:  # what was said of the first did not know of the others

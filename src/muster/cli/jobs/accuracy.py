@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from muster.cli.connect import daemon
-from muster.cli.options import JOBS, option
+from muster.cli.options import JOBS, Printed, option
 
 if TYPE_CHECKING:
     from muster.wire.foresight_records import AccuracyRecord
@@ -24,7 +24,8 @@ def show(
     pool: Annotated[
         str | None, option(None, "Only of jobs of this pool.", "--pool", metavar="POOL")
     ] = None,
-    as_json: Annotated[bool, option(None, "Print JSON.", "--json")] = False,
+    output: Printed = "text",
+    as_json: Annotated[bool, option(None, "The same as -o json.", "--json")] = False,
 ) -> None:
     """Show how the forecasts of jobs came true, by when they were made, time left, pool and kind.
 
@@ -37,7 +38,7 @@ def show(
     Examples:
       muster accuracy
       muster accuracy --of start --since 7d
-      muster accuracy --pool research --json
+      muster accuracy --pool research -o json
     """
     import time
 
@@ -48,4 +49,4 @@ def show(
     moment = max(0.0, moment_of("--since", since, time.time()))
     with daemon() as client:
         found: AccuracyRecord = client.accuracy(what, since=moment, pool=pool)
-    typer.echo(in_json(found) if as_json else accuracy_page(found))
+    typer.echo(in_json(found) if as_json or output == "json" else accuracy_page(found))

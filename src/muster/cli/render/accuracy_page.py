@@ -15,10 +15,10 @@ def accuracy_page(record: AccuracyRecord) -> str:
     """Render how forecasts came true."""
     if not record.groups:
         return (
-            f"no forecast of a {record.what} has come true yet: they are scored when jobs "
+            f"no forecast of a {record.what} has been scored yet: that happens when jobs "
             f"{'start' if record.what == 'start' else 'end'}"
         )
-    head = f"{counted(record.forecasts, 'forecast')} of a job's {record.what} came true"
+    head = f"{counted(record.forecasts, 'forecast')} of a job's {record.what} scored"
     if record.unknown:
         head += f"; {record.unknown:,} more said that it is unknown"
     rows = [_row(each) for each in record.groups]

@@ -66,6 +66,6 @@ def dry_run(client: "Client", changes: dict[str, Any], said: str) -> None:
 
 
 def check(report: "WhatIfReport") -> None:
-    """End with the exit code for a change that some job would end later by."""
-    if report.counts.get("later"):
+    """End with the exit code for a change by which some job would end later or never."""
+    if report.counts.get("later") or report.counts.get("never"):
         raise typer.Exit(WORSE)

@@ -64,7 +64,7 @@ def what_if(
     drawn on both sides. Several changes are made together. Times are medians, intervals hold 80 %.
 
     Exit codes: 0 answered, 2 a change that cannot be made, 3 with --check if some job would end later
-    in nine futures of ten.
+    in nine futures of ten, or never.
 
     Examples:
       muster whatif --policy tiresias
@@ -86,6 +86,10 @@ def what_if(
         raise InputError(
             "what shall change? Give --policy, --pool, --add, --drain, --submit or --priority"
         )
+    if plot is not None:
+        from muster.cli.whatif.plot import check_picture
+
+        check_picture(plot)
     now = datetime.now().astimezone()
     if snapshot is not None:
         from muster.cli.whatif.offline import cluster_seen, what_if_offline

@@ -61,7 +61,7 @@ def requested(options: WhatIfOptions, seen: ClusterSeen, now: datetime) -> dict[
             {"names": list(parsed("--drain", text, expand)), **_given(at=at, by=by)}
             for text in options.drain
         ],
-        "submit": [{"job": path, **_given(at=at)} for path in options.submit],
+        "submit": [{"job": _there(path), **_given(at=at)} for path in options.submit],
         "priorities": dict(parsed("--priority", text, _priority) for text in options.priority),
     }
 
@@ -89,6 +89,12 @@ def _moment(name: str, text: str | None, now: datetime) -> float | None:
     if text is None:
         return None
     return now.timestamp() + seconds_until(f"--{name}", text, now)
+
+
+def _there(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError.at("--submit", f"no file {path}")
+    return path
 
 
 def _given(**values: Any) -> dict[str, Any]:

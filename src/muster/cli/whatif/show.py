@@ -11,10 +11,10 @@ SHOWN = 20
 WIDEST, SOON = 20.0, 60.0
 """Ratio of the ends of an interval, in time from now and each at least that many s, beyond which a time
 is unknown."""
-_ORDER = ("new", "later", "earlier", "unclear", "same")
+_ORDER = ("new", "never", "later", "earlier", "unclear", "same")
 """Verdicts; what needs attention first."""
-NEVER = 89 * 86_400.0
-"""s from now beyond which a job is not expected to start or end: 90 days are played."""
+NEVER = 90 * 86_400.0 - 60.0
+"""s from now from which on a job never starts or ends: 90 days are played."""
 NOTICED = 1.0
 """s: differences below it are none."""
 
@@ -51,33 +51,46 @@ def _from_to(before: IntervalRecord | None, after: IntervalRecord | None, now: f
     if after is None:
         return "-"
     told = _time(after, now)
-    if before is None or abs(before.middle - after.middle) < NOTICED:
-        return told
-    return f"{_time(before, now)} -> {told}"
+    known = told if before is None else _time(before, now)
+    return told if known == told else f"{known} -> {told}"
 
 
 def _time(found: IntervalRecord, now: float) -> str:
-    if found.middle - now > NEVER:
+    if _is_never(found.middle, now):
         return "never"
     if found.high - now > WIDEST * max(found.low - now, SOON):
         return "unknown"
     return "now" if found.middle - now < NOTICED else f"in {clock(found.middle - now)}"
 
 
+def _is_never(at: float, now: float) -> bool:
+    return at - now >= NEVER
+
+
+_PLAIN = {"never": "never ends", "same": "same"}
+"""Verdicts that need no figures."""
+
+
 def _later(job: WhatIfJob, now: float) -> str:
-    found = job.finish_change
-    if found is None:
+    found, before = job.finish_change, job.before_finish
+    if found is None or before is None:
         return "new"
-    if found.middle > 0 and job.after_finish.middle - now > NEVER:
-        return "never ends"
-    if job.verdict == "same":
-        return "same"
+    if job.verdict in _PLAIN:
+        return _PLAIN[job.verdict]
+    if _is_never(before.middle, now):
+        return "ends only then"
     word = job.verdict if job.verdict != "unclear" else ("later" if found.middle > 0 else "earlier")
     told = f"{clock(abs(found.middle))} {word}" if abs(found.middle) >= NOTICED else "same"
+    if any(_is_never(each.high, now) for each in (before, job.after_finish)):
+        return f"{told}, in some futures never"
+    return f"{told} ({_range(found)})"
+
+
+def _range(found: IntervalRecord) -> str:
     if found.low * found.high > 0:
         near, far = sorted((abs(found.low), abs(found.high)))
-        return f"{told} ({clock(near)} to {clock(far)})"
-    return f"{told} ({_signed(found.low)} to {_signed(found.high)})"
+        return f"{clock(near)} to {clock(far)}"
+    return f"{_signed(found.low)} to {_signed(found.high)}"
 
 
 def _signed(seconds: float) -> str:
@@ -93,6 +106,8 @@ def _rest(report: WhatIfReport, left: int) -> Iterator[str]:
         yield f"{counted(left, 'job')} not shown (--all shows them)"
     if hidden:
         yield f"{counted(hidden, 'job')} of other users counted, not shown"
+    if report.counts.get("never"):
+        yield "means and the last end are of the jobs that end on both sides"
 
 
 def _figures(report: WhatIfReport) -> str:
@@ -119,7 +134,7 @@ def _row(
 
 
 def _span(seconds: float) -> str:
-    return clock(seconds) if seconds < NEVER else "never"
+    return clock(seconds) if seconds else "-"  # no job ends on both sides
 
 
 def _percent(part: float) -> str:

@@ -30,7 +30,7 @@ ROUNDS = 3
 STEPS = (1, 2, 4, 8)
 """Steps of priority that are tried: each doubles a job's weight under the default policy."""
 MOST_TRIES = 32
-"""Changes tried for one answer: with a thousand live jobs some ten seconds."""
+"""Most changes tried for one answer: each is a cycle over all live jobs."""
 
 _COMPLETES: dict[Phase, type[Started | Resized | Migrated | Preempted]] = {
     Phase.STARTING: Started,

@@ -115,7 +115,7 @@ def rank_words(rank: Rank, name_of: NameOf) -> str:
     if rank.ahead:
         parts.append(f"behind {', '.join(_rival(each, rank, name_of) for each in rank.ahead)}")
     if rank.entitled:
-        parts.append(f"its pool uses {rank.used} of {rank.entitled} devices it may")
+        parts.append(f"its pool uses {rank.used} of the {rank.entitled} devices it may use")
     return ", ".join(parts)
 
 

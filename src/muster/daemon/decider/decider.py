@@ -7,7 +7,7 @@ from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.core.planners.delta import ViewDelta, ViewFollower
 from muster.core.planners.proposal import Planners
 from muster.core.state.check import BrokenInvariantError, check
-from muster.model.decision import Decision, Kind
+from muster.model.decision import Decision, Kind, Promise
 from muster.policy.registry import POLICIES
 
 
@@ -20,6 +20,8 @@ class DeciderQuestion:
     """Whether the last answer is in the journal: then what it remembers counts."""
     memory: Memory | None = None
     """What to begin with, in place of its own."""
+    promises: tuple[Promise, ...] = ()
+    """Devices that are withheld for jobs: the daemon makes promises between two cycles, too."""
 
 
 class Decider:
@@ -61,6 +63,7 @@ class Decider:
             self.memory = asked.memory
         elif asked.adopted and self._next is not None:
             self.memory = self._next
+        self.memory = replace(self.memory, promises=asked.promises)
         self._next = None
 
     def _news(self, decided: Decisions) -> Iterator[Decision]:

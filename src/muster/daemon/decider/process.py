@@ -1,6 +1,7 @@
 """The decider in a child process: started once cycles are slow, replaced if it dies or hangs."""
 
 import time
+from dataclasses import replace
 
 import structlog
 
@@ -28,7 +29,7 @@ class DeciderProcess:
         self.child: ChildProcess | None = None
         self._told = ToldDecisions()
         self._last: Memory | None = None
-        """As the last answer has it: the daemon has adopted that answer if its own is the same."""
+        """As the last answer has it."""
         self.replaced = 0
 
     def start(self) -> None:
@@ -45,7 +46,8 @@ class DeciderProcess:
                 return None
             end = time.monotonic() + self._patience
             first = child.seen is None
-            asked = DeciderQuestion(now, memory is self._last, memory if first else None)
+            begin = memory if first else None
+            asked = DeciderQuestion(now, self._is_adopted(memory), begin, memory.promises)
             messages = (dumps(delta(child.seen, view)), dumps(asked))
             child.ask(view, messages, self._patience)
             found = loads(child.receive(end - time.monotonic()))
@@ -61,7 +63,7 @@ class DeciderProcess:
     def memory(self, known: Memory) -> Memory:
         """Return all that it remembers; `known`: what the daemon does."""
         child = self.child
-        if child is None or child.seen is None or known is not self._last:
+        if child is None or child.seen is None or not self._is_adopted(known):
             return known
         try:
             child.ask(child.seen, (dumps(None),), self._patience)
@@ -70,7 +72,12 @@ class DeciderProcess:
             self._replace(error)
             return known
         assert isinstance(found, Memory)
-        return found
+        return replace(found, promises=known.promises)
+
+    def _is_adopted(self, memory: Memory) -> bool:
+        """Whether the daemon has adopted the last answer: every answer has a mood of its own, which
+        promises made since leave as it is."""
+        return self._last is not None and memory.mood is self._last.mood
 
     def close(self) -> None:
         """End it."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,13 +29,16 @@ PATIENCE = 120.0
 """s in which a question must be answered."""
 REST = 1.0
 """Least s between the end of a forecast and the next, which also rests for as long as the last took:
-at most half a core, at the lowest priority."""
+at most half a core, at low priority."""
 WAITED = 3.0
 """s that somebody waits for a forecast, about: for that, fewer worlds are played."""
 FEWEST = 4
 """Worlds that are played at least."""
 ANYWAY = 30.0
 """s after which live jobs are forecast even if nothing has changed: they have progressed."""
+QUIET = 20.0
+"""Least s between two forecasts of what has not changed, for each s that one takes: a twentieth of a
+core, however long the queue."""
 
 
 class Foresight:
@@ -88,10 +92,12 @@ class Foresight:
         share = WAITED / max(self.took, WAITED)
         return max(FEWEST, int(WORLDS * share))
 
-    async def ask(self, question: Question, *, within: float = PATIENCE, yields: bool = False) -> Any:
+    async def ask(
+        self, question: Question, *, within: float | None = PATIENCE, yields: bool = False
+    ) -> Any:
         """Return the answer to a question about the present; raises ForesightError.
 
-        `yields`: other questions may be answered in between."""
+        `within`: s; None: however long it takes. `yields`: other questions may be answered between."""
         daemon = self._daemon
         memory = await daemon.deciding.remembered()
         now = daemon.clock.now()
@@ -150,18 +156,19 @@ class Foresight:
             await asyncio.sleep(REST + self.busy)
 
     def _is_old(self) -> bool:
-        return self._daemon.clock.now() >= self.made + ANYWAY
+        return self._daemon.clock.now() >= self.made + max(ANYWAY, QUIET * self.busy)
 
     async def _refresh(self) -> None:
         begun = self._daemon.clock.now()
         try:
-            answer: Forecasts = await self.ask(forecast_all, yields=True)
+            # One that is given up is played to its end all the same: another would come on top.
+            answer: Forecasts = await self.ask(forecast_all, within=None, yields=True)
         except ForesightError as error:
             log.warning("no forecast", problem=str(error))
             return
         now, found = self._daemon.clock.now(), answer.forecasts
         self.forecasts, self.made, self.took = found, begun, now - begun
-        self.busy = self.process.busy
+        self.busy = answer.seconds
         self._keep(answer, now)
         self._daemon.metrics.forecasts.show(found, self._daemon.view, self.took)
         for call in self.told:
@@ -183,5 +190,7 @@ class Foresight:
 
 def forecast_all(present: Present, forecaster: Forecaster) -> Forecasts:
     """Forecast every live job."""
+    begun = time.process_time()
     found = forecaster.ask(present)
-    return Forecasts(found, tuple(forecaster.taken()), tuple(forecaster.past.take_ended()))
+    seconds = time.process_time() - begun
+    return Forecasts(found, tuple(forecaster.taken()), tuple(forecaster.past.take_ended()), seconds)

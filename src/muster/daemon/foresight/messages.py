@@ -73,3 +73,5 @@ class Forecasts:
     """Those to be held to account."""
     ended: tuple[PastJob, ...] = ()
     """Jobs that have ended since the last answer."""
+    seconds: float = 0.0
+    """Of processor time that they took."""

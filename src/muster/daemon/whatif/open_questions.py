@@ -4,11 +4,15 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 
+import structlog
+
 from muster.daemon.foresight.foresight import Foresight
 from muster.daemon.foresight.messages import ForesightError
 from muster.daemon.whatif.questions import HowFar, PlayBothSides
 from muster.foresight.whatif.answer import WhatIfAnswer
 from muster.foresight.whatif.ask import WhatIfQuestion
+
+log = structlog.get_logger()
 
 KEPT = 64
 """Answers kept to be read."""
@@ -27,6 +31,8 @@ class OpenQuestion:
     done: int = 0
     answer: WhatIfAnswer | None = None
     problem: str = ""
+    failed: bool = False
+    """Whether the problem is that it could not be played, rather than the question."""
     task: asyncio.Task[None] | None = None
 
     @property
@@ -66,7 +72,10 @@ async def _answer(
     try:
         found = await foresight.ask(PlayBothSides(key, asked), within=PATIENCE, yields=True)
     except ForesightError as error:
-        question.problem = f"cannot be played: {error}"
+        log.warning("a what-if could not be played", id=key, problem=str(error))
+        # The last line of a traceback says what it was; the rest is for the log.
+        question.problem = f"cannot be played: {str(error).strip().splitlines()[-1]}"
+        question.failed = True
     else:
         if isinstance(found, str):
             question.problem = found

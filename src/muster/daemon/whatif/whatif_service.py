@@ -9,6 +9,7 @@ from muster.daemon.service.job_names import refuse_numeric
 from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.protocol import (
     Caller,
+    ConflictError,
     LimitedError,
     NotFoundError,
     RefusedError,
@@ -62,6 +63,8 @@ class WhatIfService(SweepService):
         found = self._questions().get(key)
         if found is None or found.user != caller.user:
             raise NotFoundError(f"no what-if {key!r} of yours; answers are kept for a while only")
+        if found.failed:
+            raise UnavailableError(found.problem)
         report = None
         if found.answer is not None:
             report = report_of(found.answer, lambda job: self._may(caller, _record(job)))
@@ -88,8 +91,7 @@ class WhatIfService(SweepService):
         changes += [NodesAdded(each.names, each.like, each.at) for each in asked.add]
         changes += [NodesDrained(each.names, each.at, each.by) for each in asked.drain]
         for which, priority in asked.priorities.items():
-            state = await self._live(caller, which)
-            changes.append(PriorityChange(state.number, priority))
+            changes.append(await self._priority(caller, which, priority))
         for job, at in asked.submit:
             changes.append(await self._submission(caller, job, at))
         if not changes:
@@ -99,6 +101,13 @@ class WhatIfService(SweepService):
         except ChangeError as error:
             raise RefusedError(str(error)) from None
         return tuple(changes)
+
+    async def _priority(self, caller: Caller, which: str, priority: int) -> PriorityChange:
+        try:
+            state = await self._live(caller, which)
+        except (NotFoundError, ConflictError) as error:  # a change that cannot be made, like any other
+            raise RefusedError(str(error)) from None
+        return PriorityChange(state.number, priority)
 
     async def _submission(self, caller: Caller, job: Job, at: float | None) -> SubmissionChange:
         refuse_numeric(job.name)

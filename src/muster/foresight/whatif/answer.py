@@ -2,11 +2,12 @@
 the changes alone."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 from statistics import fmean
 
-from muster.foresight.play import JobForecast, StartAndEnd
+from muster.foresight.play import HORIZON, JobForecast, StartAndEnd
 from muster.foresight.quantiles import TimeInterval, interval
 from muster.foresight.whatif.sides import HeldLoad, PlayedSide
 from muster.model.job import Job
@@ -24,6 +25,8 @@ class Verdict(StrEnum):
     SAME = "same"
     UNCLEAR = "unclear"
     """Earlier in some worlds, later in others."""
+    NEVER = "never"
+    """It never ends with the change."""
     NEW = "new"
     """It is submitted by the change."""
 
@@ -49,6 +52,8 @@ class JobDifference:
     """None: it has started, or is new."""
     finish: TimeInterval | None = None
     """None: it is new."""
+    never: bool = False
+    """Whether it ends in most worlds as everything is, and in most never with the change."""
 
     @property
     def number(self) -> int:
@@ -60,6 +65,8 @@ class JobDifference:
         """What the change does to its end, in nine worlds of ten."""
         if self.finish is None:
             return Verdict.NEW
+        if self.never:
+            return Verdict.NEVER
         if self.finish.low > LEAST:
             return Verdict.LATER
         if self.finish.high < -LEAST:
@@ -76,7 +83,7 @@ class WhatIfAnswer:
     worlds: int
     jobs: tuple[JobDifference, ...]
     completion: Compared
-    """s from submission to end, mean of the jobs that are live now."""
+    """s from submission to end, mean of the jobs that are live now and end on both sides."""
     makespan: Compared
     """s until the last of them has ended."""
     pools: Mapping[str, Compared]
@@ -107,48 +114,73 @@ def summed_up(
     asked = {**{number: state.job for number, state in view.jobs.items()}, **new}
     numbers = sorted({number for _, after in pairs for number in after.jobs})
     pools = dict.fromkeys(name for _, after in pairs for load in after.loads for name in load.pools)
-    spans = [min(before.end, after.end) for before, after in pairs]
-    before, after = ([pair[i] for pair in pairs] for i in (0, 1))
     live = [number for number in numbers if number in view.jobs]
+    shared = [_Shared.of(pair, live) for pair in pairs]
 
-    def compared(of: Callable[[PlayedSide, float], float]) -> Compared:
-        sides = [[of(*each) for each in zip(side, spans, strict=True)] for side in (before, after)]
-        return _compared(*sides)
+    def compared(of: Callable[[PlayedSide, _Shared], float]) -> Compared:
+        before, after = (
+            [of(pair[i], each) for pair, each in zip(pairs, shared, strict=True)] for i in (0, 1)
+        )
+        return _compared(before, after)
 
-    def completion(side: PlayedSide, _: float) -> float:
-        return fmean(side.jobs[n].finish - view.jobs[n].submitted for n in live) if live else 0.0
+    def completion(side: PlayedSide, both: _Shared) -> float:
+        spans = [side.jobs[n].finish - view.jobs[n].submitted for n in both.ended]
+        return fmean(spans) if spans else 0.0
 
-    def makespan(side: PlayedSide, _: float) -> float:
-        return max((side.jobs[n].finish for n in live), default=now) - now
+    def makespan(side: PlayedSide, both: _Shared) -> float:
+        return max((side.jobs[n].finish for n in both.ended), default=now) - now
 
     return WhatIfAnswer(
         now,
         len(pairs),
-        tuple(_job(view, asked[number], pairs, basis(number)) for number in numbers),
+        tuple(_job(view, now, asked[number], pairs, basis(number)) for number in numbers),
         compared(completion),
         compared(makespan),
         {name: compared(_held(name, now)) for name in pools},
-        compared(lambda side, end: _part(side.loads, now, end, _taken, _every)),
-        compared(lambda side, end: _part(side.loads, now, end, _scattered, _every)),
+        compared(lambda side, both: _part(side.loads, now, both.end, _taken, _every)),
+        compared(lambda side, both: _part(side.loads, now, both.end, _scattered, _every)),
     )
 
 
-def _job(view: View, job: Job, pairs: Sequence[Pair], basis: int) -> JobDifference:
-    number = job.number
-    after = [pair[1].jobs[number] for pair in pairs]
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What both sides of a world have in common, so that figures are of the same."""
+
+    end: float
+    """When one side has ended its jobs, s."""
+    ended: tuple[int, ...]
+    """Live jobs that end on both sides."""
+
+    @classmethod
+    def of(cls, pair: Pair, live: Sequence[int]) -> "_Shared":
+        ended = tuple(n for n in live if all(side.jobs[n].finish < inf for side in pair))
+        return cls(min(side.end for side in pair), ended)
+
+
+def _job(view: View, now: float, job: Job, pairs: Sequence[Pair], basis: int) -> JobDifference:
+    number, last = job.number, now + HORIZON
+    after = [_by(pair[1].jobs[number], last) for pair in pairs]
     state = view.jobs.get(number)
     waits = state is None or state.placement is None
+    told = _forecast(after, basis, waits=waits)
     if state is None:
-        return JobDifference(job, None, _forecast(after, basis, waits=True))
-    before = [pair[0].jobs[number] for pair in pairs]
-    each = list(zip(before, after, strict=True))
+        return JobDifference(job, None, told)
+    before = [_by(pair[0].jobs[number], last) for pair in pairs]
+    each, known = list(zip(before, after, strict=True)), _forecast(before, basis, waits=waits)
     return JobDifference(
         job,
-        _forecast(before, basis, waits=waits),
-        _forecast(after, basis, waits=waits),
+        known,
+        told,
         interval([b.start - a.start for a, b in each]) if waits else None,
         interval([b.finish - a.finish for a, b in each]),
+        never=told.finish.middle >= last > known.finish.middle,
     )
+
+
+def _by(played: StartAndEnd, last: float) -> StartAndEnd:
+    """Return when a job starts and ends; what never happens is put where nothing more is played, so
+    that differences are numbers."""
+    return replace(played, start=min(played.start, last), finish=min(played.finish, last))
 
 
 def _forecast(played: Sequence[StartAndEnd], basis: int, *, waits: bool) -> JobForecast:
@@ -161,8 +193,9 @@ def _compared(before: Sequence[float], after: Sequence[float]) -> Compared:
     return Compared(interval(before), interval(after), interval(change))
 
 
-def _held(pool: str, now: float) -> Callable[[PlayedSide, float], float]:
-    def mean(side: PlayedSide, end: float) -> float:
+def _held(pool: str, now: float) -> Callable[[PlayedSide, _Shared], float]:
+    def mean(side: PlayedSide, both: _Shared) -> float:
+        end = both.end
         total = _integral(side.loads, now, end, lambda load: load.pools.get(pool, 0))
         return total / (end - now) if end > now else 0.0
 

@@ -1,6 +1,7 @@
 """One world on one side: as everything is, or with the changes."""
 
 from dataclasses import dataclass, field
+from math import inf
 
 from muster.foresight.draws import WorldDraws
 from muster.foresight.play import HORIZON, Beside, StartAndEnd, play
@@ -31,8 +32,9 @@ class PlayedSide:
 
     @property
     def end(self) -> float:
-        """When the last job has ended, s."""
-        return max((each.finish for each in self.jobs.values()), default=0.0)
+        """When the last job has ended that ever does, s."""
+        ends = (each.finish for each in self.jobs.values())
+        return max((at for at in ends if at < inf), default=0.0)
 
 
 def play_side(side: Altered, draws: WorldDraws, world: int) -> PlayedSide:

@@ -11,7 +11,7 @@ from muster.core.state.begin import begun
 from muster.core.state.evolve import evolve
 from muster.daemon.decider.decider import Decider, DeciderQuestion, ToldDecisions
 from muster.daemon.planners.pickles import dumps, loads
-from muster.model.decision import Decision, Kind
+from muster.model.decision import Decision, Kind, Promise
 from muster.model.view import Phase, View
 from muster.policy.registry import POLICIES
 from tests.builders import cluster, job, view
@@ -27,9 +27,11 @@ class Apart:
     seen: View | None = None
     sent: tuple[Decision, ...] = ()
 
-    def decide(self, asked: View, now: float, *, adopted: bool) -> Decisions:
+    def decide(
+        self, asked: View, now: float, *, adopted: bool, promises: tuple[Promise, ...] = ()
+    ) -> Decisions:
         change = loads(dumps(delta(self.seen, asked)))
-        answer = self.decider.decide(change, DeciderQuestion(now, adopted))
+        answer = self.decider.decide(change, DeciderQuestion(now, adopted, promises=promises))
         found: Decisions = loads(dumps(answer))
         self.seen, self.sent = asked, found.decisions
         waits = (n for n, state in asked.jobs.items() if state.phase is Phase.WAITING)
@@ -60,7 +62,7 @@ def test_it_decides_as_the_daemon_would_whatever_happens_and_is_written(
             for name in held[:count]:
                 world.end(name)
         one = here.decide(world.view, world.now, memory)
-        other = there.decide(world.view, world.now, adopted=adopted)
+        other = there.decide(world.view, world.now, adopted=adopted, promises=memory.promises)
         assert by_job(one) == by_job(other)
         assert (one.entitlements, one.order) == (other.entitlements, other.order)
         assert one.again == other.again

@@ -4,14 +4,18 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
 
 import pytest
 
 from muster.core.cycle.cycle import Decisions
 from muster.daemon.decider.process import DeciderProcess
 from muster.daemon.loop.cycle_thread import CycleThread
+from muster.model.decision import Kind, Promise
+from muster.model.reason import Code
 from muster.model.view import View
-from tests.builders import cluster, job, view
+from tests.builders import cluster, job, placement, running, view
 
 READY = 120.0
 
@@ -28,9 +32,9 @@ def asked() -> View:
     return view(cluster(1), [job("a", 2), job("big", 99)])
 
 
-def decide(thread: CycleThread, now: float) -> Decisions:
+def decide(thread: CycleThread, now: float, seen: View | None = None) -> Decisions:
     async def decided() -> Decisions | None:
-        return await thread.decide(asked(), now)
+        return await thread.decide(seen or asked(), now)
 
     found = asyncio.run(decided())
     assert found is not None
@@ -58,6 +62,20 @@ def test_it_takes_over_once_cycles_are_slow_and_ends_with_the_thread(thread: Cyc
     child = decider.child
     thread.close()
     assert child is not None and child.process.poll() is not None
+
+
+def test_it_keeps_the_devices_that_an_administrator_has_made_room_on(thread: CycleThread) -> None:
+    taken_over(thread)
+    small, large = job("small", 1), job("large", 12)
+    promised = placement(*((f"n{bit // 8}", 1 << bit % 8) for bit in range(12)))
+    promise = Promise(large.number, promised, Code.WAITING_MIGRATION, inf)
+    thread.memory = replace(thread.memory, promises=(promise,))
+    runs = running(job("runs", 8), placement(*(("n1", 1 << bit) for bit in range(8))))
+    decided = decide(thread, 3.0, view(cluster(2), [runs, large, small]))
+    (wait,) = (each for each in decided.decisions if each.job == small.number)
+    assert (wait.kind, wait.reason.code) == (Kind.WAIT, Code.WAITING_PROMISE)
+    kept = asyncio.run(thread.remembered())
+    assert [each.job for each in kept.promises] == [large.number]
 
 
 def test_quick_cycles_need_none() -> None:

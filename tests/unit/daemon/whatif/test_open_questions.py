@@ -1,0 +1,38 @@
+"""Questions that cannot be played."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from muster.daemon.foresight.foresight import Foresight
+from muster.daemon.foresight.messages import ForesightError
+from muster.daemon.service.protocol import Caller, UnavailableError
+from muster.daemon.whatif.open_questions import OpenQuestions
+from muster.daemon.whatif.whatif_service import WhatIfService
+from muster.foresight.whatif.ask import WhatIfQuestion
+from muster.foresight.whatif.changes import PolicyChange
+
+TRACEBACK = "Traceback (most recent call last):\n  File x\nMemoryError: too many jobs\n"
+
+
+class Dying:
+    """A process that plays futures, and dies of each."""
+
+    async def ask(self, question: object, **_: Any) -> object:
+        raise ForesightError(TRACEBACK)
+
+
+def test_a_failure_to_play_is_the_daemons_and_told_in_a_line() -> None:
+    async def asked() -> None:
+        questions, foresight = OpenQuestions(), cast("Foresight", Dying())
+        found = questions.ask("a1", "ada", WhatIfQuestion((PolicyChange("srtf"),)), foresight)
+        assert found.task is not None
+        await found.task
+        service = WhatIfService.__new__(WhatIfService)
+        service._asked = questions
+        with pytest.raises(UnavailableError, match=r"^cannot be played: MemoryError: too many jobs$"):
+            await service.what_if(Caller("ada"), "a1")
+        assert questions.of("ada") is None, "another may be asked"
+
+    asyncio.run(asked())
