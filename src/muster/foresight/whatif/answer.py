@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from muster.foresight.play import JobForecast, StartAndEnd
+from muster.foresight.open_ends import StartAndEnd
+from muster.foresight.play import JobForecast
 from muster.foresight.quantiles import TimeInterval, interval
 from muster.foresight.whatif.sides import HeldLoad, PlayedSide
 from muster.model.job import Job
