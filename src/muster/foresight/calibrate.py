@@ -1,11 +1,11 @@
 """Intervals corrected by those before them, so that 80 % hold 80 %.
 
-Of each kind of forecast three numbers are kept, in the logarithm of the time from when it was made: by
-how much its median is moved, and by which factors the two halves of its interval are stretched. Each
-outcome moves them a little: one beyond an end stretches that half, one before it shrinks it, so that in
-the long run a tenth lies beyond either end, whatever the errors look like (adaptive conformal
-inference, Gibbs and Candes 2021). Unlike quantiles of past errors, one far outlier moves an end no
-further than any other outcome, and a change of the workload is followed.
+Of each kind of forecast three numbers are kept: by how many halves of its own interval, in the
+logarithm of the time from when it was made, its median is moved, and by which factors these halves are
+stretched. Each outcome moves them a little: one beyond an end stretches that half, one before it
+shrinks it, so that in the long run a tenth lies beyond either end, whatever the errors look like
+(adaptive conformal inference, Gibbs and Candes 2021). Unlike quantiles of past errors, one far outlier
+moves an end no further than any other outcome, and a change of the workload is followed.
 
 An outcome counts as soon as it is decided: once the time of an end has passed, the job is beyond it,
 whenever it may end. If only jobs that have ended counted, short ones alone would be heard at first.
@@ -45,7 +45,8 @@ class _Correction:
     """What is learnt of one kind."""
 
     moved: float = 0.0
-    """Added to the median, in the logarithm of time."""
+    """Added to the median, in halves of the interval: what vague forecasts were wrong by says nothing
+    of exact ones."""
     below: float = 0.0
     above: float = 0.0
     """Logarithms of the factors by which the halves are stretched."""
@@ -54,11 +55,11 @@ class _Correction:
     def applied(self, said: TimeInterval, made: float) -> TimeInterval:
         """Return the interval as it is to be told."""
         middle, below, above = _halves(said, made)
-        middle += self.moved
+        middle += self.moved * (above if self.moved > 0.0 else below)
         low, high = middle - below * exp(self.below), middle + above * exp(self.above)
         return TimeInterval(*(made + exp(each) for each in (middle, low, high)))
 
-    def learn(self, quantile: str, said: TimeInterval, made: float, *, beyond: bool) -> None:
+    def learn(self, quantile: str, *, beyond: bool) -> None:
         """Take in whether an outcome lies beyond a quantile."""
         step = max(LEAST, FIRST / sqrt(1.0 + self.outcomes / HALVED))
         if quantile == "low":
@@ -67,9 +68,7 @@ class _Correction:
         elif quantile == "high":
             self.above = _kept(self.above + step * (beyond - (1.0 - HIGH)))
         else:
-            _, below, above = _halves(said, made)
-            half = above * exp(self.above) if beyond else below * exp(self.below)
-            self.moved += step * half * (0.5 if beyond else -0.5)
+            self.moved += step * (0.5 * exp(self.above) if beyond else -0.5 * exp(self.below))
 
 
 @dataclass(slots=True)
@@ -120,7 +119,7 @@ class Calibration:
                 beyond = at > getattr(ends, quantile)
                 if place not in told.decided and (beyond or told.came is not None):
                     told.decided.add(place)
-                    known.learn(quantile, told.said, told.made, beyond=beyond)
+                    known.learn(quantile, beyond=beyond)
 
 
 def _halves(said: TimeInterval, made: float) -> tuple[float, float, float]:

@@ -37,6 +37,8 @@ class DrawnJob:
         """Return what would be believed by then: nobody knows the draw.
 
         One that takes longer than it should is believed to go on for as long as was uncertain."""
+        if done == 0.0 and crew is None and self.believed.here is None:
+            return self.believed  # as for all that wait, in every cycle
         left = max(self.believed.left - done, self.believed.spread * done / 4)
         return replace(self.believed, left=left, here=None if crew is None else self._rate(crew))
 

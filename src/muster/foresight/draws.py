@@ -37,7 +37,7 @@ class WorldDraws:
 
     def __init__(self, view: View, now: float, past: Past, worlds: int, seed: int = 0) -> None:
         self._view, self._now, self._past = view, now, past
-        self._worlds, self._seed = worlds, seed
+        self.worlds, self._seed = worlds, seed
         self._types = view.cluster.device_types()
         self._every = Likes(past)
         # Of this moment: the past goes on while worlds are played.
@@ -144,13 +144,13 @@ class WorldDraws:
     # Strata
 
     def _shuffled(self, number: int) -> list[int]:
-        places = list(range(self._worlds))
+        places = list(range(self.worlds))
         Random(f"{self._seed}/strata/{number}").shuffle(places)
         return places
 
     def _part(self, number: int, world: int) -> float:
         within = Random(f"{self._seed}/{world}/{number}").random()
-        return min(max((self._strata[number][world] + within) / self._worlds, 1e-6), 1 - 1e-6)
+        return min(max((self._strata[number][world] + within) / self.worlds, 1e-6), 1 - 1e-6)
 
 
 def _middle(length: Survival, age: float, speed: Speed) -> tuple[float, Speed, float]:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from muster.foresight.calibrate import Calibration
+from muster.foresight.effort import WORLDS
 from muster.foresight.kept import BEGIN, FINISH, KeptForecast, kinds_of
 from muster.foresight.marks import Marks
 from muster.foresight.past import Past, PastJob
-from muster.foresight.play import WORLDS, JobForecast, Present, foresee
+from muster.foresight.play import JobForecast, Present, foresee
 from muster.model.view import JobState, View
 
 

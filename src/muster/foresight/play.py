@@ -1,6 +1,6 @@
 """Play the future forward from a view, many times, and read off when each live job starts and ends."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import islice
@@ -9,6 +9,8 @@ from math import inf
 from muster.core.cycle.cycle import Memory
 from muster.core.cycle.cycle_state import Rules
 from muster.foresight.draws import WorldDraws
+from muster.foresight.effort import WORLDS, Effort
+from muster.foresight.open_ends import StartAndEnd, left_open
 from muster.foresight.past import Past
 from muster.foresight.quantiles import TimeInterval, interval
 from muster.model.event import NodeEvent
@@ -19,13 +21,6 @@ from muster.sim.executor import Pauses
 from muster.sim.midway import Midway
 from muster.sim.truth import Arrival
 
-WORLDS = 16
-"""Worlds played: the nearest to either end of the 80 % interval is then the last but one."""
-COARSE = 0.08
-"""Cycles are apart by this part of the time since the present, so that a long future takes few: times
-are told to no more than that."""
-CYCLES = 150
-"""Most cycles of a world."""
 COMING = 32
 """Most jobs that come in a world, and as many again as are live: what comes after them hardly touches
 those that are live now, and a world with more work than devices would fill up."""
@@ -47,16 +42,6 @@ class Present:
     """What the last cycle left."""
     rules: Rules = field(default_factory=Rules)
     pauses: Pauses = field(default_factory=Pauses)
-
-
-@dataclass(frozen=True, slots=True)
-class StartAndEnd:
-    """When a job starts and ends in one world, s; infinity: never."""
-
-    start: float
-    finish: float
-    stops: int = 0
-    """How often it is preempted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +103,8 @@ def foresee(
     seed: int = 0,
     meanwhile: Callable[[], None] | None = None,
 ) -> dict[int, JobForecast]:
-    """Forecast every live job; `meanwhile` is called between two worlds."""
+    """Forecast every live job in at most this many worlds; `meanwhile` is called between two."""
+    worlds = Effort.for_jobs(len(present.view.jobs), worlds).worlds
     draws, played = WorldDraws(present.view, present.now, past, worlds, seed), []
     for world in range(worlds):
         played.append(_within(play(present, draws, world), present.now + HORIZON))
@@ -154,7 +140,8 @@ def play(
     """Play one world until every job that is live now has ended."""
     drawn = islice(draws.arrivals(world), COMING + len(present.view.jobs))
     coming = merge(beside.arrivals, drawn, key=lambda each: each.at)
-    setting = _setting(present, draws, world, beside.incidents)
+    effort = Effort.for_jobs(len(present.view.jobs), draws.worlds)
+    setting = _setting(present, draws, world, beside.incidents, effort.coarse)
     engine = Engine(setting, coming, _midway(present, draws, world))
     found: dict[int, StartAndEnd] = {}
     wanted = {*present.view.jobs, *(each.job.number for each in beside.arrivals)}
@@ -162,10 +149,10 @@ def play(
         if beside.sight is not None:
             beside.sight(frame.after, frame.now)
         _note(engine, found, wanted)
-        if len(found) == len(wanted) or engine.cycles >= CYCLES:
+        if len(found) == len(wanted) or engine.cycles >= effort.cycles:
             break
     _note(engine, found, wanted)
-    return found | _left_open(engine, wanted - found.keys())
+    return found | left_open(engine, wanted - found.keys())
 
 
 def _note(engine: Engine, found: dict[int, StartAndEnd], wanted: Collection[int]) -> None:
@@ -185,7 +172,11 @@ def _midway(present: Present, draws: WorldDraws, world: int) -> Midway:
 
 
 def _setting(
-    present: Present, draws: WorldDraws, world: int, incidents: tuple[NodeEvent, ...] | None
+    present: Present,
+    draws: WorldDraws,
+    world: int,
+    incidents: tuple[NodeEvent, ...] | None,
+    coarse: float,
 ) -> Setting:
     view, until = present.view, present.now + HORIZON
     if incidents is None:
@@ -199,32 +190,10 @@ def _setting(
         incidents=incidents,
         watched=_never,
         until=until,
-        coarse=COARSE,
+        coarse=coarse,
     )
 
 
 def _never(step: float) -> float:
     """Nothing is learnt in a world that was drawn."""
     return inf
-
-
-def _left_open(engine: Engine, numbers: Iterable[int]) -> dict[int, StartAndEnd]:
-    """Return the jobs that were not played to their end, as if each went on alone on its gang; those
-    that nothing lets start, and those that wait to the last, never end."""
-    now = engine.clock.now()
-    to_the_last = now >= engine.setting.until
-    found: dict[int, StartAndEnd] = {}
-    for number in numbers:
-        life, state = engine.executor.lives.get(number), engine.view.jobs.get(number)
-        if life is None:  # submitted later than anything that was played
-            found[number] = StartAndEnd(now + HORIZON, now + HORIZON)
-            continue
-        waits = state if state is not None and state.placement is None else None
-        if waits is not None and (to_the_last or not waits.may_start(now)):
-            found[number] = StartAndEnd(_began(life.began, inf), inf, life.preemptions)
-            continue
-        life.advance(now)
-        rate = life.rate or 1.0
-        ends = now + max(life.truth.work - life.done, 0.0) / rate
-        found[number] = StartAndEnd(_began(life.began, now), ends, life.preemptions)
-    return found

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from muster.core.state.evolve import evolve
+from muster.foresight.effort import WORLDS
 from muster.foresight.forecaster import Forecaster
-from muster.foresight.play import WORLDS, JobForecast, Present, foresee
+from muster.foresight.play import JobForecast, Present, foresee
 from muster.model.event import Submitted
 from muster.model.job import Job
 from muster.model.outlook import Outlook

@@ -68,3 +68,13 @@ def test_too_wide_intervals_are_narrowed() -> None:
         found.came(job, 1000.0 * Random(job).lognormvariate(0.0, 0.2))
     told = found.corrected(wide, 0.0, KINDS)
     assert told.high / told.low < 3.0 < wide.high / wide.low
+
+
+def test_what_vague_forecasts_were_wrong_by_hardly_moves_exact_ones() -> None:
+    """A kind holds jobs that nothing is known of and such as tell their progress."""
+    vague, found = TimeInterval(10_000.0, 1000.0, 100_000.0), Calibration()
+    for job in range(60):
+        found.note(job, PastForecast(0.0, vague, KINDS))
+        found.came(job, 30_000.0 * Random(job).lognormvariate(0.0, 0.8))
+    assert found.corrected(vague, 0.0, KINDS).middle > 1.5 * vague.middle
+    assert found.corrected(SAID, 0.0, KINDS).middle < 1.1 * SAID.middle

@@ -15,9 +15,10 @@ from muster.daemon.foresight.past_notes import KIND, note_of
 from muster.daemon.foresight.process import ForesightProcess
 from muster.daemon.loop.foretold import Foretold
 from muster.daemon.loop.loop import Daemon
+from muster.foresight.effort import WORLDS
 from muster.foresight.forecaster import Forecaster
 from muster.foresight.kept import BEGIN, KeptForecast
-from muster.foresight.play import WORLDS, JobForecast, Present
+from muster.foresight.play import JobForecast, Present
 from muster.model.event import Cancelled, Skipped
 from muster.model.outlook import Outlook
 from muster.model.task import Fact

@@ -7,7 +7,8 @@ from enum import StrEnum
 from math import inf
 from statistics import fmean
 
-from muster.foresight.play import HORIZON, JobForecast, StartAndEnd
+from muster.foresight.open_ends import StartAndEnd
+from muster.foresight.play import HORIZON, JobForecast
 from muster.foresight.quantiles import TimeInterval, interval
 from muster.foresight.whatif.sides import HeldLoad, PlayedSide
 from muster.model.job import Job

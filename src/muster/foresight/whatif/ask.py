@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from muster.core.state.evolve import evolve
 from muster.foresight.draws import WorldDraws
+from muster.foresight.effort import WORLDS
 from muster.foresight.past import Past
-from muster.foresight.play import WORLDS, Present
+from muster.foresight.play import Present
 from muster.foresight.whatif.answer import WhatIfAnswer, summed_up
 from muster.foresight.whatif.changes import Alteration, Altered, altered
 from muster.foresight.whatif.sides import play_side

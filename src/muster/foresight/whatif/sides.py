@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from math import inf
 
 from muster.foresight.draws import WorldDraws
-from muster.foresight.play import HORIZON, Beside, StartAndEnd, play
+from muster.foresight.open_ends import StartAndEnd
+from muster.foresight.play import HORIZON, Beside, play
 from muster.foresight.whatif.changes import Altered
 from muster.model.event import NodeAdded, NodeDraining, NodeEvent
 from muster.model.view import View
