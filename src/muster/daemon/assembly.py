@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from muster.daemon.defrag.defrag_service import DefragService
-from muster.daemon.foresight.foresight import Foresight
+from muster.daemon.foresight.foresight import LiveForesight
 from muster.daemon.gang.perform import Performer
 from muster.daemon.learn import KINDS, Beliefs
 from muster.daemon.loop.clock import RealClock
@@ -108,7 +108,7 @@ class RunningDaemon:
         self.service.gone = site.gone
         self.notifier = self.service.notifier = Notifier(daemon)
         daemon.noted.append(self.service.count_members)
-        self.foresight = self.service.foresight = Foresight(daemon) if site.foresight else None
+        self.foresight = self.service.foresight = LiveForesight(daemon) if site.foresight else None
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:

@@ -194,7 +194,7 @@ class Measure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class QueueRival:
     """A job that comes before another under the policy."""
 
     name: str
@@ -206,7 +206,7 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class QueueRank:
     """Where a job stands in its pool under the policy.
 
     Only who is ahead makes two of them differ: figures move with every second, and a reason is told
@@ -214,7 +214,7 @@ class Rank:
     """
 
     measure: Measure
-    ahead: tuple[Rival, ...] = ()
+    ahead: tuple[QueueRival, ...] = ()
     """Those it has to pass: the last that were served, or if none were, the next before it."""
     value: float | None = field(default=None, compare=False)
     """Its own, in the unit of the measure."""
@@ -253,7 +253,7 @@ class Reason:
     """The draining node that the job leaves, and why it is draining."""
     avoided: Avoided | None = None
     """The neighbour it would have got but for what was learnt."""
-    rank: Rank | None = None
+    rank: QueueRank | None = None
     """What it competes with under the policy; of a job that makes way, with whom it lost."""
     speed: float | None = None
     """Its speed after a change over that before, as believed."""

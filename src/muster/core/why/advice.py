@@ -21,7 +21,7 @@ from muster.core.why.variants import largest, leaner, thinner, wider, with_sprea
 from muster.model.decision import Decision, Kind
 from muster.model.event import Event, Migrated, Preempted, Resized, Started
 from muster.model.job import Job, Role
-from muster.model.reason import Rank, RequestChange
+from muster.model.reason import QueueRank, RequestChange
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Policy
 
@@ -112,7 +112,7 @@ class _Trier:
 class Inquiry:
     """What a job competes with, and what would give it more."""
 
-    rank: Rank | None
+    rank: QueueRank | None
     advice: tuple[Advice, ...]
 
 
@@ -121,7 +121,7 @@ def inquire(policy: Policy, asked: AdviceQuestion) -> Inquiry:
     return Inquiry(rank_of(policy, asked), advise(policy, asked))
 
 
-def rank_of(policy: Policy, asked: AdviceQuestion) -> Rank | None:
+def rank_of(policy: Policy, asked: AdviceQuestion) -> QueueRank | None:
     """Return where a waiting or running job stands, by what holds now."""
     view, memory = asked.view, asked.memory
     standing = Standing(view)

@@ -12,7 +12,7 @@ from muster.core.quotas.demand import held_by_type
 from muster.model.job import Job
 from muster.model.placement import Slot
 from muster.model.pool import Entitlements
-from muster.model.reason import Measure, Rank, Rival
+from muster.model.reason import Measure, QueueRank, QueueRival
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Merits
 
@@ -32,10 +32,10 @@ class _Entrant:
     devices: Mapping[str, int]
     """That it holds, by type."""
 
-    def rival(self) -> Rival:
+    def rival(self) -> QueueRival:
         """Return it as one who is ahead of another."""
         job = self.state.job
-        return Rival(job.name, sum(self.devices.values()), self.value, job.number, job.priority)
+        return QueueRival(job.name, sum(self.devices.values()), self.value, job.number, job.priority)
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class _Order:
     places: dict[int, int] = field(default_factory=dict)
     """Of those that wait, from 0."""
 
-    def before(self, place: int) -> tuple[Rival, ...]:
+    def before(self, place: int) -> tuple[QueueRival, ...]:
         """Return those that wait just before a place."""
         return tuple(each.rival() for each in self.waiting[max(0, place - NAMED) : place])
 
@@ -69,12 +69,12 @@ class Rivals:
         self._view, self._entitled, self._held = view, entitled, held
         self._orders: dict[str, _Order] = {}
         self._values: dict[int, float] = {}
-        self._last: dict[tuple[str, tuple[str, ...]], tuple[Rival, ...]] = {}
+        self._last: dict[tuple[str, tuple[str, ...]], tuple[QueueRival, ...]] = {}
         self._use: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
         for each in merits:
             self._enter(*each)
 
-    def rank(self, state: JobState) -> Rank | None:
+    def rank(self, state: JobState) -> QueueRank | None:
         """Return where a job stands, and whom it has to pass; None: no policy has ranked it."""
         order, value = self._orders.get(state.job.pool), self._values.get(state.number)
         if order is None or value is None:
@@ -82,7 +82,7 @@ class Rivals:
         place = order.places.get(state.number)
         ahead = self._ahead(order, state.job, place)
         used, entitled = self._pool_use(state.job)
-        return Rank(
+        return QueueRank(
             order.measure,
             ahead,
             value,
@@ -94,7 +94,7 @@ class Rivals:
             state.job.priority,
         )
 
-    def against(self, state: JobState, served: int) -> Rank | None:
+    def against(self, state: JobState, served: int) -> QueueRank | None:
         """Return a job's own value beside that of the one which gets its devices."""
         order, value = self._orders.get(state.job.pool), self._values.get(state.number)
         theirs, other = self._values.get(served), self._view.jobs.get(served)
@@ -103,9 +103,9 @@ class Rivals:
         if other.job.pool != state.job.pool or not order.steers:
             return None  # it is not by their values that one makes way for the other
         mine, job = state.job.priority, other.job
-        rival = Rival(job.name, 0, theirs, served, job.priority)
+        rival = QueueRival(job.name, 0, theirs, served, job.priority)
         same = value == theirs and mine == job.priority
-        return None if same else Rank(order.measure, (rival,), value, priority=mine)
+        return None if same else QueueRank(order.measure, (rival,), value, priority=mine)
 
     def left_out(self) -> Iterator[int]:
         """Yield the jobs that were given nothing, pool by pool, most urgent first."""
@@ -127,7 +127,7 @@ class Rivals:
                 order.places[number] = len(order.waiting)
                 order.waiting.append(_Entrant(state, value, {}))
 
-    def _ahead(self, order: _Order, job: Job, place: int | None) -> tuple[Rival, ...]:
+    def _ahead(self, order: _Order, job: Job, place: int | None) -> tuple[QueueRival, ...]:
         """Return the last that were served of the types that the job may have; if none were, the next
         before it."""
         if not order.steers:
@@ -155,7 +155,7 @@ class Rivals:
 
 def _last_of(
     served: Collection[_Entrant], types: frozenset[str], besides: int = 0
-) -> tuple[Rival, ...]:
+) -> tuple[QueueRival, ...]:
     """Return the last that hold devices of one of the types, the most urgent of them first."""
     fitting = (
         each

@@ -6,7 +6,7 @@ from math import inf
 from muster.model.duration import clock as clock
 from muster.model.placement import Placement
 from muster.model.plan import ChosenPlan, Sync
-from muster.model.reason import SENTENCES, Lack, Measure, Rank, Reason, Rival
+from muster.model.reason import SENTENCES, Lack, Measure, QueueRank, QueueRival, Reason
 from muster.model.topology import each_bit
 from muster.model.view import View
 
@@ -103,7 +103,7 @@ def _figure(measure: Measure, value: float) -> str:
             return clock(max(0.0, value))
 
 
-def rank_words(rank: Rank, name_of: NameOf) -> str:
+def rank_words(rank: QueueRank, name_of: NameOf) -> str:
     """Return whom a job competes with: its place and value, who is ahead, and what its pool has."""
     parts = []
     if rank.place:
@@ -119,7 +119,7 @@ def rank_words(rank: Rank, name_of: NameOf) -> str:
     return ", ".join(parts)
 
 
-def _rival(rival: Rival, rank: Rank, name_of: NameOf) -> str:
+def _rival(rival: QueueRival, rank: QueueRank, name_of: NameOf) -> str:
     about = [f"{rival.devices} device{'s' if rival.devices > 1 else ''}"] if rival.devices else []
     if rival.value is not None and _tells(rival.value):
         about.append(_figure(rank.measure, rival.value))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import inf
 
-from muster.daemon.foresight.messages import Remembered
+from muster.daemon.foresight.messages import RememberedPast
 from muster.daemon.foresight.past_notes import KIND, past_jobs
 from muster.daemon.loop.foretold import finite
 from muster.foresight.kept import BEGIN, FINISH, KeptForecast
@@ -66,7 +66,7 @@ def outcomes(facts: Iterable[Fact]) -> Iterator[ForecastOutcome]:
             yield ForecastOutcome(fact.job, FINISH, None)
 
 
-def remembered(store: Store, live: Collection[int]) -> Remembered:
+def remembered(store: Store, live: Collection[int]) -> RememberedPast:
     """Read what a process starts with; forecasts that came true unseen are scored first."""
     unseen = list(_unseen(store, live))
     if unseen:
@@ -74,7 +74,7 @@ def remembered(store: Store, live: Collection[int]) -> Remembered:
     rows = [*store.forecasts(limit=SCORED), *store.open_forecasts()]
     jobs = tuple(past_jobs(store.notes(KIND, KEPT)))
     since = min((each.submitted for each in jobs), default=None)
-    return Remembered(since, jobs, tuple(map(kept_of, rows)))
+    return RememberedPast(since, jobs, tuple(map(kept_of, rows)))
 
 
 def _unseen(store: Store, live: Collection[int]) -> Iterator[ForecastOutcome]:

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Callable
 
 from muster.core.planners.delta import ViewFollower
-from muster.daemon.foresight.messages import Answered, Asked, Remembered, SeenView
+from muster.daemon.foresight.messages import Answered, AskedQuestion, RememberedPast, SeenView
 from muster.foresight.forecaster import Forecaster
 from muster.foresight.play import Present
 from muster.policy.registry import POLICIES
@@ -16,7 +16,7 @@ class ForesightChild:
 
     def __init__(
         self,
-        remembered: Remembered,
+        remembered: RememberedPast,
         send: Callable[[Answered], None],
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
@@ -28,7 +28,7 @@ class ForesightChild:
         self.forecaster = Forecaster()
         self.forecaster.restore(remembered.since, remembered.jobs, remembered.kept)
 
-    def take(self, message: SeenView | Asked) -> None:
+    def take(self, message: SeenView | AskedQuestion) -> None:
         """Follow a view, or answer a question."""
         if isinstance(message, SeenView):
             self._now = message.now
@@ -37,7 +37,7 @@ class ForesightChild:
         else:
             self._send(self._answered(message))
 
-    def _answered(self, asked: Asked) -> Answered:
+    def _answered(self, asked: AskedQuestion) -> Answered:
         begun = time.process_time()
         try:
             value = self._answer(asked)
@@ -45,7 +45,7 @@ class ForesightChild:
             return Answered(asked.number, problem=traceback.format_exc(limit=-3))
         return Answered(asked.number, value, seconds=time.process_time() - begun)
 
-    def _answer(self, asked: Asked) -> object:
+    def _answer(self, asked: AskedQuestion) -> object:
         view = self._follower.view
         if view is None:
             raise ValueError("asked before a view was seen")

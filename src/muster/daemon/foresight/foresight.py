@@ -42,7 +42,7 @@ QUIET = 20.0
 core, however long the queue."""
 
 
-class Foresight:
+class LiveForesight:
     """Follows a daemon, and knows when its jobs start and end."""
 
     def __init__(self, daemon: Daemon, process: ForesightProcess | None = None) -> None:

@@ -31,7 +31,7 @@ class SeenView:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuestion:
     """A question about the last view."""
 
     number: int
@@ -55,7 +55,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberedPast:
     """What a process starts with: what the store knows of the past."""
 
     since: float | None = None

@@ -21,10 +21,10 @@ from muster.core.cycle.cycle import Memory
 from muster.core.planners.delta import delta
 from muster.daemon.foresight.messages import (
     Answered,
-    Asked,
+    AskedQuestion,
     ForesightError,
     Question,
-    Remembered,
+    RememberedPast,
     SeenView,
 )
 from muster.daemon.planners.child_process import ChildProcess
@@ -56,12 +56,12 @@ class _View:
 class ForesightProcess:
     """A child process, the thread that talks to it, and the questions that are open."""
 
-    def __init__(self, remembered: Callable[[], Remembered] = Remembered) -> None:
+    def __init__(self, remembered: Callable[[], RememberedPast] = RememberedPast) -> None:
         """`remembered`: reads what a process starts with; called in the thread."""
         self._remembered = remembered
         self._child: ChildProcess | None = None
         self._views: deque[_View] = deque(maxlen=KEPT)
-        self._asked: deque[Asked] = deque()
+        self._asked: deque[AskedQuestion] = deque()
         self._open: dict[int, Future[Any]] = {}
         self._numbers = 0
         self._lock = threading.Lock()
@@ -106,7 +106,7 @@ class ForesightProcess:
                 return found
             self._numbers += 1
             self._open[self._numbers] = found
-            self._asked.append(Asked(self._numbers, question, policy, memory, yields))
+            self._asked.append(AskedQuestion(self._numbers, question, policy, memory, yields))
         self._wake()
         return found
 

@@ -8,7 +8,7 @@ from muster import __version__
 from muster.core.cycle.sections import check_policies
 from muster.core.quotas.demand import capacity, demands
 from muster.core.quotas.pools import entitle
-from muster.daemon.foresight.foresight import Foresight
+from muster.daemon.foresight.foresight import LiveForesight
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.audit import REFUSED, audited
@@ -62,7 +62,7 @@ class Administration(TrustRequests):
         self.warning = ""
         self.gone: Callable[[NodeGone], None] = lambda news: None
         """Called with a node that will not come back."""
-        self.foresight: Foresight | None = None
+        self.foresight: LiveForesight | None = None
         """Plays the future; None: nobody does."""
         self._draining = Draining()
         live = {number: state.job for number, state in daemon.view.jobs.items()}

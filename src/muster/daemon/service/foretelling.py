@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import structlog
 
-from muster.daemon.foresight.foresight import Foresight
+from muster.daemon.foresight.foresight import LiveForesight
 from muster.daemon.foresight.messages import ForesightError
 from muster.daemon.loop.foretold import foretold
 from muster.foresight.play import JobForecast
@@ -19,7 +19,9 @@ PATIENCE = 2.0
 """s that a submission waits for its forecast."""
 
 
-async def played(foresight: Foresight, found: Forecast, job: Job, outlook: Outlook | None) -> Forecast:
+async def played(
+    foresight: LiveForesight, found: Forecast, job: Job, outlook: Outlook | None
+) -> Forecast:
     """Return the forecast with start and finish as played, if the process can tell now."""
     if not foresight.is_warm:
         return found

@@ -14,7 +14,7 @@ from muster.daemon.story.from_spans import lines_of
 from muster.daemon.story.lines import StoryTeller
 from muster.model.job import Job, Role
 from muster.model.pool import PoolTree
-from muster.model.reason import Rank
+from muster.model.reason import QueueRank
 from muster.model.task import Fact
 from muster.model.view import JobState, Phase, View
 from muster.policy.registry import POLICIES
@@ -97,7 +97,7 @@ class StoryService(HistoryService):
         advice = tuple(_record(record.number, each) for each in found.advice)
         return replace(self._ranked(story, view, found.rank), advice=advice, advised=True)
 
-    def _ranked(self, story: JobStory, view: View, rank: Rank | None) -> JobStory:
+    def _ranked(self, story: JobStory, view: View, rank: QueueRank | None) -> JobStory:
         """Tell what the job competes with now, in place of when its reason was last told."""
         if rank is None:
             return story

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from muster.daemon.foresight.foresight import Foresight
+from muster.daemon.foresight.foresight import LiveForesight
 from muster.daemon.foresight.messages import ForesightError
 from muster.daemon.whatif.questions import HowFar, PlayBothSides
 from muster.foresight.whatif.answer import WhatIfAnswer
@@ -55,7 +55,7 @@ class OpenQuestions:
         """Return a question by its id."""
         return self._asked.get(key)
 
-    def ask(self, key: str, user: str, asked: WhatIfQuestion, foresight: Foresight) -> OpenQuestion:
+    def ask(self, key: str, user: str, asked: WhatIfQuestion, foresight: LiveForesight) -> OpenQuestion:
         """Begin to answer a question."""
         for old in [each for each, q in self._asked.items() if not q.is_open][:-KEPT]:
             del self._asked[old]
@@ -66,7 +66,7 @@ class OpenQuestions:
 
 
 async def _answer(
-    question: OpenQuestion, key: str, asked: WhatIfQuestion, foresight: Foresight
+    question: OpenQuestion, key: str, asked: WhatIfQuestion, foresight: LiveForesight
 ) -> None:
     looking = asyncio.create_task(_look(question, key, foresight))
     try:
@@ -85,7 +85,7 @@ async def _answer(
         looking.cancel()
 
 
-async def _look(question: OpenQuestion, key: str, foresight: Foresight) -> None:
+async def _look(question: OpenQuestion, key: str, foresight: LiveForesight) -> None:
     """Follow how far it is; a process that is busy with something else tells later."""
     while True:
         await asyncio.sleep(LOOK)

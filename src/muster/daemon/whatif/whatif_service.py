@@ -4,7 +4,7 @@ import uuid
 from dataclasses import replace
 
 from muster.core.state.evolve import evolve
-from muster.daemon.foresight.foresight import Foresight
+from muster.daemon.foresight.foresight import LiveForesight
 from muster.daemon.service.job_names import refuse_numeric
 from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.protocol import (
@@ -75,7 +75,7 @@ class WhatIfService(SweepService):
             self._asked = OpenQuestions()
         return self._asked
 
-    def _foresight(self) -> Foresight:
+    def _foresight(self) -> LiveForesight:
         if self.foresight is None:
             raise UnavailableError("this daemon plays no futures")
         return self.foresight

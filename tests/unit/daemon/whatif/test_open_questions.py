@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from muster.daemon.foresight.foresight import Foresight
+from muster.daemon.foresight.foresight import LiveForesight
 from muster.daemon.foresight.messages import ForesightError
 from muster.daemon.service.protocol import Caller, UnavailableError
 from muster.daemon.whatif.open_questions import OpenQuestions
@@ -25,7 +25,7 @@ class Dying:
 
 def test_a_failure_to_play_is_the_daemons_and_told_in_a_line() -> None:
     async def asked() -> None:
-        questions, foresight = OpenQuestions(), cast("Foresight", Dying())
+        questions, foresight = OpenQuestions(), cast("LiveForesight", Dying())
         found = questions.ask("a1", "ada", WhatIfQuestion((PolicyChange("srtf"),)), foresight)
         assert found.task is not None
         await found.task
