@@ -25,7 +25,7 @@ if _ROOT not in sys.path:
     sys.path.append(_ROOT)  # a shim is started without it
 
 from muster.wire.frames import StreamNote
-from muster.wire.pump import Pump
+from muster.wire.pump import Pump, part
 from muster.wire.visits import INPUT, OUTPUT, set_size
 
 TERMINAL = "terminal.sock"
@@ -103,6 +103,8 @@ class Terminal:
             if connection is not None:
                 with connection:
                     self._with(connection)
+                    if self._over:  # how it ended must arrive
+                        part(connection)
 
     def _alone(self) -> socket.socket | None:
         """Read the terminal until somebody attaches, or it is closed."""
