@@ -67,13 +67,13 @@ def test_a_user_sees_only_whom_they_may(make: Make) -> None:
     daemon = make("--policy", "fifo", devices=4)
     daemon.start()
     _queue(daemon)
-    ada = daemon.client_of("ada")
-    job = {"command": "true", "name": "mine", "devices": "4", "duration": "1m"}
-    report = ada.what_if(submit=[{"job": job}], worlds=2)
-    assert [each.name for each in report.jobs] == ["mine"] and report.jobs[0].verdict == "new"
-    assert sum(report.counts.values()) == 4
-    with pytest.raises(ClientError, match="you have no job 'long'"):
-        ada.what_if(priorities={"long": 1})
+    with daemon.client_of("ada") as ada:
+        job = {"command": "true", "name": "mine", "devices": "4", "duration": "1m"}
+        report = ada.what_if(submit=[{"job": job}], worlds=2)
+        assert [each.name for each in report.jobs] == ["mine"] and report.jobs[0].verdict == "new"
+        assert sum(report.counts.values()) == 4
+        with pytest.raises(ClientError, match="you have no job 'long'"):
+            ada.what_if(priorities={"long": 1})
 
 
 def test_moves_make_room_for_a_gang_on_request(make: Make) -> None:
