@@ -37,7 +37,7 @@ from muster.model.view import View
 from muster.place.board import Board
 from muster.place.pack import pack
 from muster.place.request import Request
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.policy.registry import POLICIES
 from support.bars import bar, print_table
 from support.planned_cycles import alone, beside, calculated

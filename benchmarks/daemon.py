@@ -29,7 +29,7 @@ from typing import Any
 
 from support.bars import bar, print_table
 from support.load_client import Address, Stream, Timings, ask, drive, request
-from support.load_daemon import Running, daemon, drain
+from support.load_daemon import Running, daemon, drain, environment, warm_up
 
 CONNECTIONS = 16
 USERS = 4
@@ -75,6 +75,8 @@ def main() -> None:
     chosen = arguments.only or [part for part in PARTS if part != "postgres" or not arguments.quick]
     bars = []
     print(f"{os.cpu_count()} cores, load before: {os.getloadavg()[0]:.1f}\n")
+    with tempfile.TemporaryDirectory(prefix="muster-load-") as folder:
+        warm_up(Path(folder))
     for part in chosen:
         with tempfile.TemporaryDirectory(prefix="muster-load-") as folder:
             bars += PARTS[part](Path(folder), scale)
@@ -265,9 +267,16 @@ def start(home: Path, scale: Scale) -> list[Bar]:
         answered = running.answered
     empty = _answered_empty(home / "empty")
     row = [str(facts), str(since), f"{size / 1e6:.0f}", f"{wrote:.0f}"]
-    row += [f"{opened:.3f}", f"{answered:.2f}", f"{empty:.2f}"]
-    print_table("facts to_fold MB written_s open_s answer_s empty_s", [row])
+    row += [f"{opened:.3f}", f"{answered:.2f}", f"{empty:.2f}", f"{_bare():.2f}"]
+    print_table("facts to_fold MB written_s open_s answer_s empty_s bare_s", [row])
     return [Bar("open_and_fold_s", opened, START), Bar("first_answer_s", answered, START)]
+
+
+def _bare() -> float:
+    """s to import the libraries alone that serve HTTP: how fast this machine is."""
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import fastapi, uvicorn"], env=environment(), check=True)
+    return time.perf_counter() - begun
 
 
 def _answered_empty(home: Path) -> float:
@@ -284,7 +293,7 @@ def _opened(path: Path) -> float:
         "begun = time.perf_counter(); load(open_store(sys.argv[1]))\n"
         "print(time.perf_counter() - begun)"
     )
-    environ = {**os.environ, "PYTHONPATH": str(here)}
+    environ = environment(PYTHONPATH=str(here))
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], env=environ, check=True, capture_output=True
     )

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster.client import Client
-from muster.client.settings import read_settings
+from muster.client.connecting.settings import read_settings
 from muster.executors.fleet.authority import new_request
 from muster.executors.fleet.identities import Identities
 from muster.store.store import open_store

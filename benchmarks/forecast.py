@@ -11,12 +11,15 @@ before, nothing was seen; after, the workload's end is near, which nobody could 
 
 COVERED is the part of the ends within the 80 % interval, LOSS the mean pinball loss of the quantiles
 0.1, 0.5 and 0.9 over the mean time left, X-... that of ours over others': today's forecast (everybody
-keeps what it has), quantiles of the history by size and pool, Slurm's reservations by users' limits.
+keeps what it has), quantiles of the history by size and pool (where five jobs took longer than this one
+so far), Slurm's reservations by users' limits; each over the forecasts that both make.
+Users ask Slurm and Muster for the same duration: the next round one above twice what they expect, and
+they expect the truth give or take a factor of 1.6.
 """
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
 from time import process_time
@@ -50,6 +53,8 @@ class Said:
     """What a way said about a job, when, and what came of it."""
 
     way: str
+    job: tuple[int, int]
+    """The seed of its run, and its number."""
     at: str
     """`new` or `half`."""
     now: float
@@ -73,7 +78,7 @@ class Asked:
     world: World
     questions: int
     played: int
-    declared: bool = False
+    declared: bool
     """Whether users tell Muster the durations that they would tell Slurm."""
     open: list[tuple[str, float, JobState, TimeInterval]] = field(default_factory=list)
     seconds: float = 0.0
@@ -122,13 +127,14 @@ class Asked:
             began, (_, came) = trial.began[state.number], trial.ended[state.number]
             last = max((each for each in asked if each < now), default=now - 1.0)
             part = (now - began) / max(came - began, 1.0)
+            job = self.world.setting.seed, state.number
             if state.submitted > last:
-                yield Said(way, "new", now, said, came)
+                yield Said(way, job, "new", now, said, came)
             elif HALF[0] <= part <= HALF[1]:
                 place = way, state.number
                 known = halves.get(place)
                 if known is None or abs(part - 0.5) < known[0]:
-                    halves[place] = abs(part - 0.5), Said(way, "half", now, said, came)
+                    halves[place] = abs(part - 0.5), Said(way, job, "half", now, said, came)
         yield from (said for _, said in halves.values())
 
 
@@ -143,9 +149,11 @@ def _row(name: str, at: str, said: Sequence[Said], seconds: float) -> tuple[str,
     return (name, at, str(len(ours)), *cells, f"{seconds:.0f}")
 
 
-def _ratio(said: Iterable[Said], rival: str) -> float:
-    ours, theirs = (mean(e.loss for e in said if e.way == way) for way in (OURS, rival))
-    return ours / theirs
+def _ratio(said: Sequence[Said], rival: str) -> float:
+    """Our loss over another's, where both say something."""
+    ours, theirs = ({(e.job, e.now): e.loss for e in said if e.way == way} for way in (OURS, rival))
+    both = ours.keys() & theirs.keys()
+    return mean(ours[each] for each in both) / mean(theirs[each] for each in both)
 
 
 def _played(job: tuple[int, int, int, int, bool, int]) -> tuple[str, list[Said], float]:
@@ -177,7 +185,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs of a world")
     parser.add_argument("--played", type=int, default=PLAYED, help="futures played for a question")
     parser.add_argument(
-        "--declared", action="store_true", help="users tell Muster what they would tell Slurm"
+        "--undeclared", action="store_true", help="users tell Slurm a job's duration, and not Muster"
     )
     parser.add_argument("-j", type=int, default=2, help="processes")
     parser.add_argument("--cost", type=int, metavar="N", help="only what N live jobs cost")
@@ -192,7 +200,7 @@ def main() -> None:
     if options.quick and not options.only:
         which = which[2:3]
     seeds = range(options.seed, options.seed + options.seeds)
-    size = options.jobs, options.questions, options.played, options.declared
+    size = options.jobs, options.questions, options.played, not options.undeclared
     runs = [(i, *size, seed) for i in which for seed in seeds]
     with processes(options.j) as spread:
         found = list(spread(_played, runs))

@@ -22,8 +22,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from muster.client import Client
-from muster.client.settings import read_settings
-from muster.wire.records import OVER, JobRecord
+from muster.client.connecting.settings import read_settings
+from muster.wire.api.records import OVER, JobRecord
 from support.bars import bar, print_table
 from support.load_daemon import daemon
 

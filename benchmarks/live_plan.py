@@ -28,7 +28,7 @@ from muster.files.profile.profile_file import shipped_profile, shipped_profiles
 from muster.model.profile import CapturedShape
 from muster.model.view import View
 from muster.perf.predict import Knowledge
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from support.bars import bar, print_table
 from support.netns import NoNetworkError, check, sweep
 

@@ -41,13 +41,15 @@ PHILLY = ROOT.parent / "shared" / "data" / "philly.csv"
 CLUSTERS = ROOT / "examples" / "clusters"
 LENGTHS = (1_000, 4_000, 8_000)
 """Jobs of the traces of one load."""
-SHORT = (250, 1_000)
+SHORT = (250, 500)
 ELASTIC = {"500": 5.0, "2000": 25.0}
 """Jobs of the elastic traces, and the most CPU s that each may take."""
 MOST_SECONDS = {"fifo": 60.0, "tiresias": 60.0, "muster": 600.0}
 """CPU s that the Philly extract may take."""
 LARGE = ((16_384, 4_000), (65_536, 16_000))
 """Devices and jobs of single cycles."""
+QUICK_ELASTIC, QUICK_LARGE = "100", (4_096, 1_000)
+"""What `--quick` shows of the last two; it has no targets."""
 
 
 def trace(name: str) -> Iterator[Arrival]:
@@ -144,9 +146,9 @@ def large_cycles(
 def print_cycle_bars(kept: dict[int, CycleTimes]) -> None:
     """One line per target of a single cycle."""
     (small, _), (large, _) = LARGE
-    bar(f"quiet-cycle-{small}-ms", 1e3 * kept[small].quiet, 30.0)
-    bar(f"full-cycle-{small}-s", kept[small].full, 0.4)
-    if large in kept:
+    if small in kept:
+        bar(f"quiet-cycle-{small}-ms", 1e3 * kept[small].quiet, 30.0)
+        bar(f"full-cycle-{small}-s", kept[small].full, 0.4)
         bar(f"full-cycle-{large}-s", kept[large].full, 2.0)
 
 
@@ -163,7 +165,9 @@ def main() -> None:
     lengths = SHORT if arguments.quick else LENGTHS
     kept: dict[tuple[str, str], dict[str, float]] = {}
     full = [] if arguments.quick else [(each, "philly") for each in MOST_SECONDS]
-    lively = [("muster", f"elastic-{jobs}") for jobs in ELASTIC][: 1 if arguments.quick else None]
+    lively = [
+        ("muster", f"elastic-{jobs}") for jobs in ([QUICK_ELASTIC] if arguments.quick else ELASTIC)
+    ]
     growth = [(policy, str(n)) for policy in ("fifo", "tiresias") for n in lengths]
     print_table(heading, rows([*full, *growth, *lively], kept))
     numbers = WORKLOADS[:1] if arguments.quick else WORKLOADS
@@ -172,7 +176,7 @@ def main() -> None:
     own = Case(oracle=False, strategy="adaptive", rounds=False)
     print_table(table, workloads("muster", own, numbers))
     cycles: dict[int, CycleTimes] = {}
-    sizes, repeats = (LARGE[:1], 1) if arguments.quick else (LARGE, 5)
+    sizes, repeats = ((QUICK_LARGE,), 1) if arguments.quick else (LARGE, 5)
     print_table(
         "DEVICES JOBS FULL/ms ONE/ms LOOK/ms QUIET/ms CHANGES RESTS",
         large_cycles(sizes, repeats, cycles),
@@ -183,7 +187,8 @@ def main() -> None:
     bar("t4-tiresias-s", SLOWEST["tiresias"], 1.0)
     bar("t4-muster-s", SLOWEST["muster"], 1.0)
     for policy, name in lively:
-        bar(f"{name}-{policy}-s", kept[policy, name]["cpu"], ELASTIC[name.removeprefix("elastic-")])
+        if (jobs := name.removeprefix("elastic-")) in ELASTIC:
+            bar(f"{name}-{policy}-s", kept[policy, name]["cpu"], ELASTIC[jobs])
     print_cycle_bars(cycles)
     for policy in ("fifo", "tiresias"):
         few, many = (kept[policy, str(n)] for n in (lengths[0], lengths[-1]))

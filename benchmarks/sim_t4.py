@@ -23,8 +23,8 @@ from random import Random
 # Its threads gain nothing on matrices as small as ours, and lose much on a busy machine.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from muster.policy.afs import Afs
 from muster.policy.base import Policy
+from muster.policy.published.afs import Afs
 from muster.policy.registry import POLICIES
 from muster.sim.report.bounds import bounds
 from support.bars import bar, print_table

@@ -2,17 +2,17 @@
 
 Each world (flat, usual, steep), rigid and elastic jobs, at loads of 0.5 and 1.2 of all devices, with
 the true lengths and speeds and with learnt ones, over five seeds. Prints mean completion times, for
-rigid jobs over a bound by a linear programme, and the targets. Of the first seed also, since a
-difference would show in any: REVERSE, the same cluster with its types listed in reverse order, over
-the learnt mean; and MIXED, elastic jobs that may have several types at once, over those that keep to
-one (`same_generation: true`), with the true speeds.
+rigid jobs over a bound by a linear programme, and for each target the worst case. Of the first seed
+also, since a difference would show in any: REVERSE, the same cluster with its types listed in reverse
+order, over the learnt mean; and MIXED, elastic jobs that may have several types at once, over those
+that keep to one (`same_generation: true`), with the true speeds.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from statistics import mean
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -24,11 +24,12 @@ from muster.sim.engine import Setting
 from muster.sim.learnt import Learnt
 from muster.sim.report.metrics import summary
 from muster.sim.scenario.run import simulate
-from support.bars import bar
-from support.sim_runs import OWN, parse, print_wide, processes
+from support.bars import bar, print_table
+from support.sim_runs import OWN, parse, processes
 from support.typed_bound import lp_bound
 from support.typed_worlds import JOBS, LOADS, NODES, WORLDS, drawn
 
+HEADING = "WORLD JOBS LOAD ORACLE X-BOUND LEARNT X-ORACLE BY-SEED REVERSE CHANGES MIXED"
 LEARNT, BOUND, ORDER, MIXED = 1.10, 1.15, 0.02, 1.01
 """Targets: most of the oracle's mean; most of the bound; most that the order of types changes; most of
 the mean without unequal devices: they are used only where they pay."""
@@ -59,6 +60,36 @@ class Means:
     """Of a job under learnt speeds."""
     mixed: float
     """Jobs that may have several types at once, true speeds, likewise; 0: rigid ones cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case over its seeds."""
+
+    case: TypedCase
+    oracle: float
+    over: float | None
+    """The oracle's mean over the bound, of rigid jobs."""
+    learnt: float
+    seeds: tuple[float, float]
+    """Learnt over the oracle, the least and the most of any seed."""
+    reverse: float
+    changes: float
+    mixed: float | None
+
+    def cells(self) -> tuple[str, ...]:
+        """Return what the table shows."""
+        case, low_high = self.case, "..".join(f"{each:.2f}" for each in self.seeds)
+        return (
+            *(case.world, "elastic" if case.elastic else "rigid", f"{case.load}"),
+            *(f"{self.oracle:,.0f}", _shown(self.over), f"{self.learnt:,.0f}"),
+            *(f"{self.learnt / self.oracle:.3f}", low_high, f"{self.reverse:.3f}"),
+            *(f"{self.changes:.1f}", _shown(self.mixed)),
+        )
+
+
+def _shown(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.3f}"
 
 
 def played(case: TypedCase) -> Means:
@@ -95,55 +126,41 @@ def _run(
     return found.mean, world.arrivals[0].at + found.makespan, changes
 
 
+def row_of(here: Sequence[Means]) -> Row:
+    """Return the line of the table of one case's seeds."""
+    oracle, learnt, bound, changes = (
+        mean(getattr(each, name) for each in here) for name in ("oracle", "learnt", "bound", "changes")
+    )
+    first, over = here[0], oracle / bound if bound else None
+    mixed = first.mixed / first.oracle if first.mixed else None
+    seeds = (
+        min(each.learnt / each.oracle for each in here),
+        max(each.learnt / each.oracle for each in here),
+    )
+    return Row(first.case, oracle, over, learnt, seeds, first.reverse / first.learnt, changes, mixed)
+
+
+def rows_of(found: Iterator[Means], seeds: int, rows: list[Row]) -> Iterator[tuple[str, ...]]:
+    """Yield each case's line as soon as its seeds are known."""
+    while here := tuple(islice(found, seeds)):
+        rows.append(row_of(here))
+        yield rows[-1].cells()
+
+
 def main() -> None:
     """Run what the command line asks for."""
     arguments = parse(__doc__, seeds=5, quick=1)
     worlds, loads = (("usual",), (1.2,)) if arguments.quick else (tuple(WORLDS), LOADS)
-    groups = list(product(worlds, (False, True), loads))
+    groups = product(worlds, (False, True), loads)
     jobs = JOBS // 2 if arguments.quick else JOBS
     cases = [TypedCase(*group, seed, jobs) for group in groups for seed in range(arguments.seeds)]
+    rows: list[Row] = []
     with processes(arguments.j) as spread:
-        found = list(spread(played, cases))
-    heading = (
-        "WORLD",
-        "JOBS",
-        "LOAD",
-        "ORACLE",
-        "X-BOUND",
-        "LEARNT",
-        "X-ORACLE",
-        "REVERSE",
-        "CHANGES",
-        "MIXED",
-    )
-    rows, bars = [], []
-    for i, (world, elastic, load) in enumerate(groups):
-        here = found[i * arguments.seeds : (i + 1) * arguments.seeds]
-        oracle, learnt, bound, changes = (
-            mean(getattr(each, name) for each in here)
-            for name in ("oracle", "learnt", "bound", "changes")
-        )
-        first = here[0]
-        reverse, mixed = first.reverse / first.learnt, first.mixed / first.oracle
-        kind = "elastic" if elastic else "rigid"
-        over = f"{oracle / bound:.2f}" if bound else "-"
-        rows.append(
-            (
-                *(world, kind, f"{load}", f"{oracle:,.0f}", over, f"{learnt:,.0f}"),
-                *(f"{learnt / oracle:.3f}", f"{reverse:.3f}", f"{changes:.1f}"),
-                f"{mixed:.3f}" if mixed else "-",
-            )
-        )
-        name = f"{world}-{kind}-{load}"
-        bars.append((f"learnt-over-oracle-{name}", learnt / oracle, LEARNT))
-        bars.append((f"order-of-types-{name}", abs(reverse - 1.0), ORDER))
-        if bound:
-            bars.append((f"oracle-over-bound-{name}", oracle / bound, BOUND))
-        if mixed:
-            bars.append((f"mixed-over-equal-{name}", mixed, MIXED))
-    print_wide(heading, rows)
-    for each in bars:
-        bar(*each)
+        print_table(HEADING, rows_of(iter(spread(played, cases)), arguments.seeds, rows))
+    bar("learnt-over-oracle-worst", max(row.learnt / row.oracle for row in rows), LEARNT)
+    bar("oracle-over-bound-worst", max(row.over for row in rows if row.over is not None), BOUND)
+    bar("order-of-types-worst", max(abs(row.reverse - 1.0) for row in rows), ORDER)
+    bar("mixed-over-equal-worst", max(row.mixed for row in rows if row.mixed is not None), MIXED)
 
 
 if __name__ == "__main__":

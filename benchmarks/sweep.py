@@ -28,7 +28,7 @@ from statistics import fmean, quantiles, stdev
 from typing import Any
 
 from muster.client import Client
-from muster.wire.sweep_records import MemberRecord
+from muster.wire.api.sweep_records import MemberRecord
 from support.bars import bar, print_table
 from support.load_daemon import daemon
 from support.sweep_train import fresh, train

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_origin, get_type_hints
 
-from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.governing.pool_change import PoolRules
 from muster.daemon.service.protocol import (
     ME,
     Caller,
@@ -30,8 +30,8 @@ from muster.daemon.service.protocol import (
 from muster.model.job import Job
 from muster.model.pool import Quota
 from muster.model.task import LogPiece
-from muster.wire.frames import Frames
-from muster.wire.records import (
+from muster.wire.agents.token_proof import digest, proof
+from muster.wire.api.records import (
     OVER,
     ChangeRecord,
     Forecast,
@@ -49,9 +49,9 @@ from muster.wire.records import (
     TaskRecord,
     TokenRecord,
 )
-from muster.wire.sweep_records import SweepDetail, SweepRecord
-from muster.wire.token_proof import digest, proof
-from muster.wire.visits import OUTPUT, Visit
+from muster.wire.api.sweep_records import SweepDetail, SweepRecord
+from muster.wire.visits.frames import Frames
+from muster.wire.visits.visits import OUTPUT, Visit
 
 T = TypeVar("T")
 POLICIES = ("fifo", "muster")

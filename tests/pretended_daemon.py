@@ -22,8 +22,8 @@ from muster.executors.transit import order_fields
 from muster.model.job import Role
 from muster.model.task import TaskId, TaskOrder
 from muster.store.store import Store
-from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
-from muster.wire.agent_messages import (
+from muster.wire.agents.agent_codec import FROM_AGENT, TO_AGENT
+from muster.wire.agents.agent_messages import (
     AgentAlive,
     AgentHello,
     AgentReport,

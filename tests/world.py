@@ -16,7 +16,7 @@ from muster.model.reason import Reason
 from muster.model.topology import each_bit
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Policy
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from tests.builders import placement, running
 
 COMPLETES: dict[Phase, type[Started | Resized | Migrated | Preempted]] = {

@@ -17,8 +17,8 @@ from pathlib import Path
 from muster.executors.transit import offer_fields, report_fields, task_of
 from muster.model.offer import NodeOffer
 from muster.model.task import TaskExited, TaskId, TaskStarted
-from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
-from muster.wire.agent_messages import (
+from muster.wire.agents.agent_codec import FROM_AGENT, TO_AGENT
+from muster.wire.agents.agent_messages import (
     DAEMON_LINE,
     AgentAlive,
     AgentHello,
@@ -29,7 +29,7 @@ from muster.wire.agent_messages import (
     SendSignal,
     Welcome,
 )
-from muster.wire.pinned import trusting
+from muster.wire.agents.pinned import trusting
 
 DEVICES = 8
 """Of a node."""

@@ -45,10 +45,11 @@ class History:
             self.took.setdefault(key, []).append(ended - state.submitted)
 
     def forecast(self, view: View, now: float) -> dict[int, TimeInterval]:
-        """Those that took longer than the job so far."""
-        return {number: self._one(state, now) for number, state in view.jobs.items()}
+        """Those that took longer than the job so far; of a job that too few did, it says nothing."""
+        found = {number: self._one(state, now) for number, state in view.jobs.items()}
+        return {number: said for number, said in found.items() if said is not None}
 
-    def _one(self, state: JobState, now: float) -> TimeInterval:
+    def _one(self, state: JobState, now: float) -> TimeInterval | None:
         passed = now - state.submitted
         for key in ((state.job.pool, state.job.workers.gang), None):
             longer = [each for each in self.took.get(key, ()) if each > passed]
@@ -57,8 +58,7 @@ class History:
                 return TimeInterval(
                     *(state.submitted + each for each in (found.middle, found.low, found.high))
                 )
-        left = max(passed, 600.0)
-        return TimeInterval(now + left, now + left / 9, now + left * 9)
+        return None
 
 
 def limits(arrivals: Iterable[Arrival], types: Sequence[str]) -> dict[int, float]:

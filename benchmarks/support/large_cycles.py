@@ -141,8 +141,8 @@ def measure_cycles(devices: int, jobs: int, repeats: int) -> CycleTimes:
         watched += 1
         quiet += [seconds] if rests else []
     one = [large.one_job(jobs + 1 + i) for i in range(repeats)]
-    quiet = quiet or [inf]
-    times = _middle(s for s, _ in full), _middle(one), max(quiet), _middle(quiet)
+    found = quiet or [inf]
+    times = _middle(s for s, _ in full), _middle(one), max(found), _middle(found)
     return CycleTimes(*times, full[0][1], len(quiet) / watched)
 
 

@@ -18,7 +18,7 @@ from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.probe import probe
 from muster.runtime.comm.store import StoreClient, Stores
 from muster.runtime.members.peers import PeerServer
-from muster.wire.messages import Member
+from muster.wire.tasks.messages import Member
 from support.cases import payload_rate
 from support.netns import Namespace, enter, shaped_network
 from support.spawned import receive, stop

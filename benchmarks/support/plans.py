@@ -33,7 +33,7 @@ from muster.perf.traffic import Place
 from muster.planner.candidates import SERVER_CORES, PlacedWorkers, Workshop
 from muster.planner.layout import Layout, kinds_of, layouts, nodes_of
 from muster.planner.placed import in_force
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.split.batch import Bearer, shares
 from support.assign import optimus, shares_of
 

@@ -27,12 +27,12 @@ from rich.console import Console
 from rich.live import Live
 from stage import StageError, stage
 
-from muster.cli.jobs.top import Gathering
+from muster.cli.jobs.reading.top import Gathering
 from muster.cli.render.live import ClusterFrame, live
 from muster.client import Client, Handle
-from muster.client.job_record import read_file
+from muster.client.sending.job_record import read_file
 from muster.policy.registry import POLICIES
-from muster.wire.records import OVER, JobRecord
+from muster.wire.api.records import OVER, JobRecord
 
 HERE = Path(__file__).resolve().parent
 ACTS = {

@@ -8,8 +8,8 @@ from muster.cli.render.job_table import loss
 from muster.cli.render.table import table
 from muster.cli.render.terminal import painted
 from muster.cli.render.words import clock, short
-from muster.wire.foresight_records import JobForecastRecord
-from muster.wire.records import JobRecord, prediction_error
+from muster.wire.api.foresight_records import JobForecastRecord
+from muster.wire.api.records import JobRecord, prediction_error
 
 HEADING = (
     "JOB",

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from muster.client import Client, ClientError
-from muster.wire.records import LIVE
+from muster.wire.api.records import LIVE
 
 MUSTER = (sys.executable, "-c", "from muster.cli.main import main; main()")
 """The command of the very Python that runs the demo, wherever it is installed."""
@@ -58,7 +58,7 @@ def _muster(environ: dict[str, str], *words: str) -> None:
 
 
 def _client(folder: Path) -> Client:
-    from muster.client.settings import read_settings
+    from muster.client.connecting.settings import read_settings
 
     found = read_settings({"MUSTER_HOME": str(folder)})
     return Client(found.url, found.token)

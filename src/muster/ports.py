@@ -7,8 +7,8 @@ from typing import Protocol
 
 from muster.model.event import NodeAdded, NodeDraining, NodeLeft, NodeLost, NodeReturned
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
-from muster.wire.records import NodeHealth
-from muster.wire.visits import Visit
+from muster.wire.api.records import NodeHealth
+from muster.wire.visits.visits import Visit
 
 Report = TaskStarted | TaskExited | NodeAdded | NodeLost | NodeReturned | NodeDraining | NodeLeft
 """What an executor reports of its tasks and nodes."""

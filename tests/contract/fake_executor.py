@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from muster.model.event import NodeLost
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
-from muster.wire.visits import Visit, refuse
+from muster.wire.visits.visits import Visit, refuse
 
 FATAL = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP)
 PROGRAMS = ("exit", "print", "live", "stubborn", "missing")

@@ -20,7 +20,7 @@ from muster.files.cluster.classify import Classifier
 from muster.model.cluster import Node
 from muster.model.event import NodeAdded
 from muster.store.store import open_store
-from muster.wire.join_token import JoinToken
+from muster.wire.agents.join_token import JoinToken
 
 LIMIT = 60.0
 """Seconds for an agent to call."""

@@ -13,8 +13,8 @@ from muster.executors.local import LocalExecutor
 from muster.model.job import Role
 from muster.model.task import TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Executor, Report
-from muster.wire.frames import Frames, Received, StreamNote
-from muster.wire.visits import Visit
+from muster.wire.visits.frames import Frames, Received, StreamNote
+from muster.wire.visits.visits import Visit
 from tests.contract.fake_executor import FakeExecutor, Machine, RefusingExecutor
 from tests.contract.fleet_rig import FleetGround
 

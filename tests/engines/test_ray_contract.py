@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from muster.providers.ray.provider import agent_options, simulated_options
-from muster.wire.join_token import JoinToken
+from muster.wire.agents.join_token import JoinToken
 from tests.contract.fleet_rig import End, FleetGround
 from tests.contract.test_executor import *  # noqa: F403
 from tests.contract.test_executor import NODE, Rig, as_shell, running

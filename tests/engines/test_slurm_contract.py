@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from muster.providers.slurm.script import batch_script
-from muster.wire.join_token import JoinToken
+from muster.wire.agents.join_token import JoinToken
 from tests.contract.fleet_rig import End, FleetGround
 from tests.contract.test_executor import *  # noqa: F403
 from tests.contract.test_executor import NODE, Rig, as_shell, running

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from muster.client import Client, Handle
-from muster.client.settings import read_settings
-from muster.wire.records import LIVE, JobDetail, JobRecord
+from muster.client.connecting.settings import read_settings
+from muster.wire.api.records import LIVE, JobDetail, JobRecord
 
 LONG = 120.0
 """Seconds that anything may take on a busy machine."""

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from muster.client.errors import ClientError
-from muster.wire.records import LIVE, JobRecord
+from muster.wire.api.records import LIVE, JobRecord
 from tests.live.daemons import LONG, Daemon, until
 from tests.live.idle import IdleWatch
 

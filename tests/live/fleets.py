@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from muster.wire.join_token import JoinToken
-from muster.wire.records import NodeRecord
+from muster.wire.agents.join_token import JoinToken
+from muster.wire.api.records import NodeRecord
 from tests.live.daemons import Daemon, environment, processes, until
 
 AGENT = (sys.executable, "-m", "muster.agent")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from muster.wire.records import JobRecord, NodeRecord
+from muster.wire.api.records import JobRecord, NodeRecord
 from tests.live.daemons import Daemon
 
 CYCLES = 2

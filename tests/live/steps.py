@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from muster.wire.records import LIVE
+from muster.wire.api.records import LIVE
 from tests.live.daemons import LONG, Daemon, until
 
 TRAIN = Path(__file__).with_name("scripts") / "train.py"

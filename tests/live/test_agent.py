@@ -15,7 +15,7 @@ from muster.executors.fleet.join_error import JoinError
 from muster.model.job import Role
 from muster.model.task import TaskId
 from muster.store.store import Store, open_store
-from muster.wire.agent_messages import (
+from muster.wire.agents.agent_messages import (
     AgentAlive,
     AgentHello,
     AgentRefused,
@@ -30,7 +30,7 @@ from muster.wire.agent_messages import (
     RunTask,
     SendSignal,
 )
-from muster.wire.join_token import JoinToken
+from muster.wire.agents.join_token import JoinToken
 from tests.pretended_daemon import AgentProcess, PretendedDaemon, data_of, order, until
 
 TASK = TaskId(7, 1, Role.WORKER, 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from muster.client import Client, Handle
-from muster.client.settings import read_settings
+from muster.client.connecting.settings import read_settings
 from muster.daemon.loop.recover import load_state
 from muster.daemon.loop.state import State
 from muster.model.event import Cancelled, Ended, Submitted

@@ -10,7 +10,7 @@ import pytest
 
 from muster.client import Handle
 from muster.ending import Trend, parse_ending
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 from tests.live.conftest import Make
 from tests.live.daemons import Daemon, until
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 from tests.live.conftest import Make
 from tests.live.daemons import Daemon, until
 
@@ -51,7 +51,7 @@ def test_forecasts_follow_jobs_from_before_submission_to_the_account(busy: Daemo
     listed = busy.muster("ps").stdout
     assert "80% INTERVAL" in listed and "START" in listed
     shown = busy.muster("show", "waits").stdout
-    assert "expected to start" in shown and f"rests on {LIKE} like jobs" in shown
+    assert "expected to start" in shown and f"rests on {LIKE} similar jobs" in shown
     series = busy.client.connection.ask("GET", "/metrics").text
     assert "muster_forecast_jobs" in series and "muster_expected_wait_seconds" in series
 

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from muster.client import ClientError, Handle
-from muster.wire.records import TaskRecord
+from muster.wire.api.records import TaskRecord
 from tests.live.conftest import LEND
 from tests.live.daemons import MUSTER, Daemon, environment, until
 from tests.live.person import Person
@@ -119,7 +119,7 @@ def test_a_command_ends_with_its_task(daemon: Daemon, job: Handle) -> None:
     job.stop(force=True)
     assert visitor.wait() != 0
     visitor.stdout.close()
-    with pytest.raises(ClientError, match="has no task now"):
+    with pytest.raises(ClientError, match=r"has ended \(cancelled\); what it printed: muster logs"):
         daemon.client.exec(job.number, ["true"])
 
 
@@ -136,6 +136,9 @@ def test_files_and_folders_are_copied_both_ways_and_after_the_end(
     assert (tmp_path / "kept/last").read_bytes() == data
     assert daemon.client.copy_to(job.number, tmp_path / "kept", "back") == []
     assert (folder / "back/deep/weights").read_bytes() == data
+    done = daemon.muster("cp", FULL_SCREEN, f"{job.number}:data/")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "data" / FULL_SCREEN.name).read_bytes() == FULL_SCREEN.read_bytes()
     job.stop(force=True)
     job.wait()
     done = daemon.muster("cp", f"{job.number}:back/deep/weights", tmp_path)

@@ -3,7 +3,7 @@
 import signal
 from pathlib import Path
 
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 from tests.live.daemons import Daemon, until
 
 RANKS = """

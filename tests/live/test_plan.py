@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.wire.records import PlanRecord
+from muster.wire.api.records import PlanRecord
 from support.netns import NoNetworkError, check
 from tests.live.conftest import Make
 from tests.live.daemons import Daemon, until

@@ -63,6 +63,9 @@ def test_losers_are_stopped_and_the_best_is_trained_to_its_end(daemon: Daemon) -
     lines = list(daemon.client.logs(job.number, follow=False))
     assert lines[0].endswith(f"from epoch {worst.epoch}")
     assert lines[-1].endswith("after epoch 12")
+    again = next(each for each in sweep.members() if each.index == worst.index)
+    assert (again.number, again.status, again.epoch) == (job.number, "succeeded", 12)
+    assert again.reason == f"continues job {worst.number}, pruned"
     shown = daemon.muster("sweep", "show", "descent", "--plot").stdout
     assert shown.index("0.3 ") < shown.index("0.001 ")
     assert "loss over lr (log)" in shown

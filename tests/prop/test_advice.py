@@ -16,7 +16,7 @@ from muster.model.job import Job, Locality, Need, Role, RoleSpec
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Policy
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.policy.registry import POLICIES
 from tests.builders import GB
 from tests.changes import changed

@@ -17,9 +17,9 @@ from muster.executors.fleet.executor import FleetExecutor
 from muster.executors.fleet.identities import Identities
 from muster.files.cluster.classify import Classifier
 from muster.store.store import open_store
-from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
-from muster.wire.agent_messages import Admitted, AgentHello, AgentRefused, Join, RenewCertificate
-from muster.wire.pinned import trusting
+from muster.wire.agents.agent_codec import FROM_AGENT, TO_AGENT
+from muster.wire.agents.agent_messages import Admitted, AgentHello, AgentRefused, Join, RenewCertificate
+from muster.wire.agents.pinned import trusting
 
 PROMPT = 10.0
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from muster.core.cycle.cycle import Cycle
 from muster.model.cluster import NodeState
 from muster.policy.base import Policy
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.policy.registry import POLICIES
 from tests.prop.test_standing import Whim
 from tests.prop.worlds import History, open_histories

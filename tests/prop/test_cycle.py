@@ -24,7 +24,7 @@ from muster.place.board import Board
 from muster.place.contract import spanned
 from muster.place.pack import pack
 from muster.place.request import Request
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.sim.play import play
 from muster.sim.truth import Arrival
 from tests.builders import cluster, job, node_set, placement, running, view

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from muster.model.event import NodeAdded, NodeDraining, NodeLeft, NodeLost, NodeReturned
 from muster.model.task import TaskExited, TaskId, TaskStarted
 from muster.ports import NodeDeparts, NodeGone
-from muster.wire.agent_messages import Departing, RunTask, SendSignal, Welcome
+from muster.wire.agents.agent_messages import Departing, RunTask, SendSignal, Welcome
 from tests.unit.executors.fleet.talking import LOST_AFTER, Talk, World, order, task
 
 NODES = ("gpu1", "gpu2")

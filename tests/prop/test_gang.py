@@ -14,8 +14,8 @@ from muster.model.event import Cancelled, Checkpointed, Ended, NodeLost, NodeRet
 from muster.model.job import Program
 from muster.model.task import StopAsked, TaskEnded, TaskExited, TaskOrdered, TaskStarted
 from muster.model.view import Phase
-from muster.wire.messages import Changed, Failed, Hello
-from muster.wire.messages import TrainingEnded as Left
+from muster.wire.tasks.messages import Changed, Failed, Hello
+from muster.wire.tasks.messages import TrainingEnded as Left
 from tests.builders import job, placement
 from tests.unit.daemon.rig import KEY, Rig, restored
 

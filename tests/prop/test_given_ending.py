@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from muster.ending import Ending
 from muster.runtime.members.ballot import Vote
 from muster.runtime.state.given_ending import GivenEnding
-from muster.wire.messages import UseEnding
+from muster.wire.tasks.messages import UseEnding
 
 endings = st.builds(
     Ending,

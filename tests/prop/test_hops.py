@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from muster.core.cycle.cycle_state import Rules
 from muster.perf.history.hops import KEPT, Hops, HopSeen, odd
 from muster.perf.wires import LinkClass, Wire, prior
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.sim.engine import Engine
 from muster.sim.truth import Arrival
 from muster.sim.worlds.fixed import Fixed

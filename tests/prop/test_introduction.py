@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.wire.introduction import challenge_to, is_answer, subject_of
-from muster.wire.job_proof import CALLER, LISTENER, is_proof, proof_of
-from muster.wire.messages import Challenge, Opening, Proof
+from muster.wire.tasks.introduction import challenge_to, is_answer, subject_of
+from muster.wire.tasks.job_proof import CALLER, LISTENER, is_proof, proof_of
+from muster.wire.tasks.messages import Challenge, Opening, Proof
 
 tokens = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=40)
 nonces = st.binary(min_size=32, max_size=32)

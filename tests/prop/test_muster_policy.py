@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from muster.model.outlook import Outlook, Table
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, Phase, View
-from muster.policy.deal import Offer, _by_slope, deal
+from muster.policy.market.deal import Offer, _by_slope, deal
 from muster.policy.muster import Muster
 from tests import builders
 from tests.numbers import by_number

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.policy.deal import Offer, deal
-from muster.policy.narrow import narrow
+from muster.policy.market.deal import Offer, deal
+from muster.policy.market.narrow import narrow
 
 steps = st.lists(st.tuples(st.integers(1, 3), st.floats(-1.0, 5.0)), min_size=1, max_size=4)
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.model.view import View
-from muster.policy.bids import Bid, BidMemory, bid_on
-from muster.policy.offers import offers_of
+from muster.policy.market.bids import Bid, BidMemory, bid_on
+from muster.policy.market.offers import offers_of
 from tests.prop.test_muster_policy import views
 
 HORIZON = 600.0

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.policy.price_list import Entrant, PriceList, price_all
-from muster.policy.prices import Array, gains
+from muster.policy.market.price_list import Entrant, PriceList, price_all
+from muster.policy.market.prices import Array, gains
 
 
 @dataclass(frozen=True, eq=False)

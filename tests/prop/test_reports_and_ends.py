@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from muster.daemon.assembly import RunningDaemon
 from muster.daemon.loop.entry import Entry
 from muster.model.event import Submitted
-from muster.wire.codec import BadMessageError, decode
-from muster.wire.messages import Changed, Message
-from muster.wire.records import PredictionRecord
+from muster.wire.api.records import PredictionRecord
+from muster.wire.tasks.codec import BadMessageError, decode
+from muster.wire.tasks.messages import Changed, Message
 from tests.contract.fake_executor import Machine
 from tests.unit.daemon.running_daemons import program, running_daemon
 

@@ -10,7 +10,7 @@ from muster.model.decision import Kind
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.policy.base import Allocation, Policy, Shares, exactly
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.policy.room import Room
 from tests.prop.worlds import History, histories
 

@@ -10,8 +10,8 @@ from muster.model.job import Job
 from muster.model.pool import PoolTree
 from muster.model.view import View
 from muster.policy.base import Policy
-from muster.policy.fifo import Fifo
 from muster.policy.muster import Muster
+from muster.policy.published.fifo import Fifo
 from tests.prop.worlds import History, histories
 from tests.world import World
 

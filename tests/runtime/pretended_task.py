@@ -14,7 +14,7 @@ from pathlib import Path
 
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import from_environment
-from muster.wire.messages import (
+from muster.wire.tasks.messages import (
     Changed,
     Failed,
     MemberPlan,

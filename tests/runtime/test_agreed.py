@@ -7,7 +7,7 @@ from muster.runtime.comm.choose import SyncChoice
 from muster.runtime.members.agreed import Agreed
 from muster.runtime.members.ballot import MemberStatus, Vote
 from muster.runtime.members.crew import Crew
-from muster.wire.messages import Member, MemberPlan
+from muster.wire.tasks.messages import Member, MemberPlan
 
 
 def joined() -> Agreed:

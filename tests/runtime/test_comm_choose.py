@@ -12,7 +12,7 @@ from muster.runtime.comm.group import GlooGroup
 from muster.runtime.comm.probe import _links, probe
 from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import CHUNK, Sharded
-from muster.wire.messages import Member
+from muster.wire.tasks.messages import Member
 
 from .comm_members import together
 

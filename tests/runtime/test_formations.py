@@ -11,7 +11,7 @@ from muster.roster.acts import Tell
 from muster.runtime.errors import BrokenGroupError
 from muster.runtime.members.crew import Pending, plan_name
 from muster.runtime.settings import TaskSettings
-from muster.wire.messages import Member, MemberPlan
+from muster.wire.tasks.messages import Member, MemberPlan
 from tests.runtime.scripts.jobs import LONG, Job
 
 ME = Member("worker-0", "worker", "127.0.0.1:1")

@@ -9,7 +9,7 @@ import pytest
 
 from muster.runtime.comm import hops
 from muster.runtime.comm.hops import HostConnections, _Count, _reports, hops_of
-from muster.wire.messages import Member
+from muster.wire.tasks.messages import Member
 
 pytest.importorskip("torch")
 

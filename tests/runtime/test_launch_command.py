@@ -14,7 +14,7 @@ from muster.runtime.launch.curve import draw
 from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import LaunchOutcome
 from muster.runtime.launch.screen import describe_change, describe_progress, summary
-from muster.wire.messages import Changed, Message, Saved, StepDone, Straggling
+from muster.wire.tasks.messages import Changed, Message, Saved, StepDone, Straggling
 
 TASK = Path(__file__).with_name("pretended_task.py")
 LONG = 60.0

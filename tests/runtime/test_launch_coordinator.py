@@ -11,9 +11,9 @@ from muster.runtime.launch.coordinator import Coordinator
 from muster.runtime.launch.history import History
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings
-from muster.wire.channel import Channel
-from muster.wire.introduction import UntrustedError, introduce
-from muster.wire.messages import (
+from muster.wire.tasks.channel import Channel
+from muster.wire.tasks.introduction import UntrustedError, introduce
+from muster.wire.tasks.messages import (
     Changed,
     Hello,
     MemberPlan,

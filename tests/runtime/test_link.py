@@ -10,9 +10,9 @@ import pytest
 from muster.runtime.members import link as link_module
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings
-from muster.wire.channel import Channel
-from muster.wire.introduction import challenge_to, is_answer
-from muster.wire.messages import (
+from muster.wire.tasks.channel import Channel
+from muster.wire.tasks.introduction import challenge_to, is_answer
+from muster.wire.tasks.messages import (
     Captured,
     Changed,
     Hello,

@@ -15,8 +15,8 @@ from muster.runtime.comm.stream import receive_bytes, receive_json, send_json
 from muster.runtime.errors import ExcludedError
 from muster.runtime.members.peers import PeerServer, ask, connect
 from muster.runtime.members.regroup import CurrentPlans, Meeting
-from muster.wire.job_proof import CALLER, proof_of
-from muster.wire.messages import VERSION, Member, MemberPlan
+from muster.wire.tasks.job_proof import CALLER, proof_of
+from muster.wire.tasks.messages import VERSION, Member, MemberPlan
 from tests.runtime.scripts.jobs import LONG
 
 HOST, TOKEN = "127.0.0.1", "a token"

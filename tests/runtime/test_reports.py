@@ -14,7 +14,7 @@ from muster.runtime.launch.coordinator import Coordinator
 from muster.runtime.launch.history import History
 from muster.runtime.settings import TaskSettings
 from muster.runtime.user.session import Session
-from muster.wire.messages import Captured, Message, StepDone
+from muster.wire.tasks.messages import Captured, Message, StepDone
 
 SAMPLES = 20
 

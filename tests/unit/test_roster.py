@@ -2,7 +2,7 @@
 
 from muster.roster.acts import Act, Begin, Check, Finish, Kill, Tell, Terms, Wake
 from muster.roster.roster import Roster
-from muster.wire.messages import (
+from muster.wire.tasks.messages import (
     Changed,
     Failed,
     Hello,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from muster.roster.acts import Act, Begin, Sharing, Terms
 from muster.roster.roster import Roster
-from muster.wire.messages import Changed
+from muster.wire.tasks.messages import Changed
 from tests.unit.test_roster import come, names, plans, running
 
 TWO = frozenset(("worker-0", "worker-1"))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from muster.roster.acts import Act, Begin, Kill, Tell, Terms
 from muster.roster.roster import Roster
-from muster.wire.messages import MemberPlan
+from muster.wire.tasks.messages import MemberPlan
 from tests.unit.test_roster import changed, come, names, plans, stepped
 
 

@@ -18,7 +18,7 @@ pools:
   default: {}
 """
 TRAIN = """
-import math, random, sys, time
+import json, math, os, pathlib, random, sys, time
 import muster
 rate, draws = float(sys.argv[1]), random.Random(1)
 points = [(draws.gauss(0, 1), draws.gauss(0, 1)) for _ in range(400)]
@@ -35,6 +35,8 @@ for epoch in range(1, 31):
     c -= rate * sum(off) / len(points)
     print(f"epoch {epoch}: loss {loss:.4f}", flush=True)
     muster.report(epoch=epoch, loss=loss, accuracy=right)
+    if epoch % 10 == 0:
+        pathlib.Path(f"weights-{epoch}.json").write_text(json.dumps([a, b, c]))
     time.sleep(0.05)
 while len(sys.argv) > 2:
     time.sleep(1)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
@@ -47,6 +47,13 @@ class Tab:
         self.page.goto(self.url + path)
         return self.page
 
+    def another(self) -> Page:
+        """Open one more tab of the same browser, and leave it."""
+        page = self.page.context.new_page()
+        page.set_default_timeout(WAIT)
+        page.goto(self.page.url)
+        return page
+
     def log_in(self, token: str, path: str = "/") -> Page:
         """Open a path, and log in where that is asked for."""
         self.go(path)
@@ -74,7 +81,15 @@ class Tab:
             for node in each["nodes"]
         ]
 
-    def picture(self, name: str) -> None:
+    def picture(self, name: str, down_to: Locator | None = None) -> None:
         """Save the page as a picture of the docs, where pictures are asked for."""
-        if self.keeps and os.environ.get("MUSTER_PICTURES"):
-            self.page.screenshot(path=str(PICTURES / f"page-{name}.png"), scale="css")
+        if not self.keeps or not os.environ.get("MUSTER_PICTURES"):
+            return
+        if down_to is not None:
+            self.page.evaluate("scrollTo(0, 0)")
+            place = down_to.bounding_box()
+            assert place is not None
+            self.page.set_viewport_size(
+                {"width": 1280, "height": int(place["y"] + place["height"]) + 8}
+            )
+        self.page.screenshot(path=str(PICTURES / f"page-{name}.png"), scale="css")

@@ -20,6 +20,9 @@ def test_a_waiting_job_is_told_what_would_start_it(daemon: Daemon, open_tab: Ope
     story.get_by_role("button", name="What would start it?").click()
     expect(story.get_by_label("What would help")).to_contain_text(f"muster resize {asks.number} 1")
     tab.check()
+    story.get_by_role("button", name="Do it: workers 1").click()
+    expect(page.get_by_text("running", exact=True).first).to_be_visible()
+    assert daemon.record("asks").workers == 1
 
 
 def test_files_are_listed_and_downloaded(daemon: Daemon, open_tab: OpenTab) -> None:

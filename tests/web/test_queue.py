@@ -4,7 +4,7 @@ import re
 import shlex
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.live.daemons import Daemon
 from tests.web.conftest import HOLD, OpenTab
@@ -52,7 +52,7 @@ def test_a_resize_is_asked_for_in_the_page(daemon: Daemon, open_tab: OpenTab) ->
     page = open_tab(daemon).log_in(daemon.token, f"/jobs/{job.number}")
     page.get_by_role("button", name="Resize…").click()
     page.get_by_label("Most workers").fill("2")
-    page.get_by_label("Fewest workers").fill("2")
+    page.get_by_label("Fewest workers").fill("2")  # the most follow
     page.get_by_role("button", name="Resize", exact=True).click()
     expect(page.get_by_text("2 of 2").first).to_be_visible()
     expect(page.get_by_role("region", name="Workers over time")).to_contain_text("2")
@@ -71,7 +71,7 @@ def test_filters_and_search_are_in_the_address(daemon: Daemon, open_tab: OpenTab
     assert page.url.endswith("?status=failed")
     page.get_by_role("button", name=re.compile("^failed")).click()
     page.keyboard.press("/")
-    page.keyboard.type("label:team=vision")
+    page.keyboard.type("al ha label:team=vision")
     expect(page.get_by_role("row", name=re.compile("beta"))).to_have_count(0)
     again = open_tab(daemon).log_in(daemon.token, page.url.removeprefix(daemon.url))
     expect(again.get_by_role("row", name=re.compile("alpha"))).to_be_visible()
@@ -89,6 +89,11 @@ def test_keys_walk_select_and_open(daemon: Daemon, open_tab: OpenTab) -> None:
     page.keyboard.press("k")
     page.keyboard.press("x")
     expect(page.get_by_text("1 job selected")).to_be_visible()
+    listed = page.get_by_label(re.compile("^Select all"))
+    listed.check()
+    expect(page.get_by_text(re.compile(r"^\d+ jobs selected"))).to_be_visible()
+    listed.uncheck()
+    listed.blur()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=re.compile("second"))).to_be_visible()
     page.keyboard.press("?")
@@ -100,13 +105,76 @@ def test_keys_walk_select_and_open(daemon: Daemon, open_tab: OpenTab) -> None:
 
 
 @pytest.mark.slow
+def test_the_keyboard_alone_is_enough(daemon: Daemon, open_tab: OpenTab) -> None:
+    for name in ("hums", "other"):
+        daemon.sh(HOLD, name=name)
+        daemon.await_status(name, "running")
+    page = open_tab(daemon).go()
+    focused = page.locator(":focus")
+    expect(focused).to_have_id("token")
+    page.keyboard.type(daemon.token)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="hums")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("hums")
+    expect(page.get_by_role("link", name="other")).to_have_count(0)
+    page.keyboard.press("Escape")  # leaves the field, and what was searched for
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("hums"))).to_be_visible()
+    page.get_by_role("button", name="Stop…").focus()
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("button", name="Stop…")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(focused).to_have_text("Stop")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("hums is stopping")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("w")
+    expect(page.get_by_role("heading", name="What if")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_search_does_not_empty_the_list_while_it_loads(daemon: Daemon, open_tab: OpenTab) -> None:
+    daemon.sh("true", name="stays").wait()
+    page = open_tab(daemon).log_in(daemon.token)
+    row = page.get_by_role("row", name=re.compile("stays"))
+    expect(row).to_be_visible()
+    held: list[Route] = []
+    page.route("**/v1/jobs?*name=*", lambda route: held.append(route))
+    with page.expect_request("**/v1/jobs?*name=*"):
+        page.get_by_label("Search jobs").fill("stay")
+    expect(row).to_be_visible()
+    page.unroute("**/v1/jobs?*name=*")  # what was held goes on
+    expect(row).to_be_visible()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_everything(daemon: Daemon, open_tab: OpenTab, scheme: str) -> None:
     daemon.sh("true", name=f"pocket-{scheme}").wait()
     tab = open_tab(daemon, viewport={"width": 390, "height": 800}, color_scheme=scheme)
     page = tab.log_in(daemon.token)
     expect(page.get_by_role("row", name=re.compile(f"pocket-{scheme}"))).to_be_visible()
-    for path in ("/", "/cluster", "/pools", "/timeline", "/sweeps", "/admin"):
+    paths = [
+        "",
+        "cluster",
+        "pools",
+        "timeline",
+        "sweeps",
+        "what-if",
+        "accuracy",
+        "admin",
+        "admin?part=audit",
+    ]
+    number = daemon.record(f"pocket-{scheme}").number
+    for path in [*(f"/{each}" for each in paths), f"/jobs/{number}"]:
         tab.go(path)
         expect(page.get_by_role("heading").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path

@@ -1,6 +1,8 @@
 """What a browser keeps from others: tokens, sessions, other users' jobs, and scripts in names."""
 
 import re
+import sys
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -69,6 +71,26 @@ def test_names_labels_and_logs_are_text(daemon: Daemon, open_tab: OpenTab) -> No
     tab.check()
     assert "pwned" not in page.title()
     assert page.locator("img[src=x]").count() == 0
+
+
+@pytest.mark.slow
+def test_errors_sweeps_and_addresses_are_text(daemon: Daemon, open_tab: OpenTab) -> None:
+    broken = daemon.submit(sys.executable, "-c", f"raise ValueError({SCRIPT!r})", name="breaks")
+    broken.wait()
+    done = daemon.muster("run", "-y", "--name", "many", "--sweep", f"x={SCRIPT},2", "--", "echo", "{x}")
+    assert done.returncode == 0, done.stderr
+    tab = open_tab(daemon)
+    page = tab.log_in(daemon.token, f"/?q={quote(SCRIPT)}")
+    expect(page.get_by_role("alert")).to_contain_text("name")  # refused, and said so
+    tab.go(f"/jobs/{broken.number}")
+    expect(page.get_by_label("Log", exact=True)).to_contain_text("<script>")
+    tab.go(f"/sweeps/{daemon.client.sweeps()[0].number}")
+    expect(page.get_by_role("cell", name=re.compile("onerror")).first).to_be_visible()
+    tab.go(f"/cluster?node={quote(SCRIPT)}")
+    expect(page.get_by_role("heading", name=re.compile("onerror"))).to_be_visible()
+    assert "pwned" not in page.title()
+    assert page.locator("img[src=x]").count() == 0
+    assert not tab.elsewhere
 
 
 @pytest.mark.slow

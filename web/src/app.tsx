@@ -5,7 +5,7 @@ import { logOut, me, recognise } from "./api/client";
 import { useEvents } from "./live";
 import { Login, refusal } from "./login";
 import { words } from "./router";
-import { Keys } from "./ui/keys";
+import { Keys, KeysButton } from "./ui/keys";
 import { LiveMark } from "./ui/live_mark";
 import { ThemeSwitch } from "./ui/theme";
 import { Toasts } from "./ui/toast";
@@ -13,10 +13,16 @@ import { VIEWS } from "./views";
 
 export function App() {
   useEffect(() => {
-    void recognise().catch((error: Error) => {
-      refusal.value = error.message;
-      me.value = null;
-    });
+    const ask = () =>
+      void recognise().catch((error: Error) => {
+        refusal.value = error.message;
+        me.value = null;
+      });
+    // The address of `muster open`, put into a tab that has the page already.
+    const put = () => location.hash.startsWith("#login=") && ask();
+    ask();
+    addEventListener("hashchange", put);
+    return () => removeEventListener("hashchange", put);
   }, []);
   useEvents();
   if (me.value === undefined) return <p class="starting" role="status">Connecting…</p>;
@@ -27,6 +33,7 @@ function Frame() {
   const [first = "", ...rest] = words.value;
   const view = VIEWS.find((each) => each.word === first);
   useEffect(() => {
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     document.title = `${view?.title ?? "Not found"}${rest.length ? ` ${rest.join(" ")}` : ""} · Muster`;
   }, [view, rest.join()]);
   return (
@@ -47,6 +54,7 @@ function Frame() {
         </nav>
         <LiveMark />
         <ThemeSwitch />
+        <KeysButton />
         <span class="who" title={me.value!.admin ? "administrator" : "user"}>
           {me.value!.user}
         </span>

@@ -34,12 +34,19 @@ export function fromNow(at: number | null | undefined): string {
   return at > now ? `in ${duration(at - now)}` : `${duration(now - at)} ago`;
 }
 
+/** A moment that is expected: one that has passed may come any time. */
+export function expected(at: number): string {
+  void passing.value;
+  return at > Date.now() / 1000 ? fromNow(at) : "any moment";
+}
+
 /** An interval from now: "in 5 to 20 min"; an end if both are the same in words. */
 export function between(low: number, high: number): string {
   void passing.value;
   const now = Date.now() / 1000;
   if (high <= now) return "by now";
-  const [first, last] = [duration(Math.max(0, low - now)), duration(high - now)];
+  if (low - now < 1) return `within ${duration(high - now)}`;
+  const [first, last] = [duration(low - now), duration(high - now)];
   const [many, unit, ...rest] = first.split(" ");
   const alike = !rest.length && last.split(" ").length === 2 && last.endsWith(` ${unit}`);
   return first === last ? `in ${first}` : `in ${alike ? many : first} to ${last}`;
@@ -55,7 +62,8 @@ export function clock(at: number | null | undefined): string {
   if (at === null || at === undefined) return "";
   const then = new Date(at * 1000);
   const today = then.toDateString() === new Date().toDateString();
-  return today ? then.toLocaleTimeString() : then.toLocaleString();
+  const time = then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  return today ? time : `${then.toLocaleDateString([], { day: "numeric", month: "short" })} ${time}`;
 }
 
 /** Device-hours: no more figures than anybody pays for. */
@@ -79,6 +87,11 @@ export function percent(part: number): string {
 /** "1 job", "3 jobs". */
 export function count(many: number, what: string): string {
   return `${many.toLocaleString("en")} ${what}${many === 1 ? "" : "s"}`;
+}
+
+/** A command as a shell reads it: words with anything else than letters, digits and a few signs are quoted. */
+export function shellLine(words: readonly string[]): string {
+  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");
 }
 
 const SIZES = ["B", "kB", "MB", "GB", "TB"];

@@ -35,10 +35,11 @@ export function useEvents(): void {
         tellAll();
       }, wait);
     };
-    void follow("/v1/events?follow=true", soon, stop.signal, (now) => {
-      if (now && live.value === "lost") soon(); // what happened meanwhile
+    const connected = (now: boolean) => {
+      if (now) soon(); // what happened meanwhile
       live.value = now ? "live" : "lost";
-    });
+    };
+    void follow("/v1/events?follow=true", soon, stop.signal, { connected });
     return () => {
       stop.abort();
       clearTimeout(due);

@@ -50,7 +50,7 @@ export function Login() {
         <div id="token-help" class="help">
           <p>Without a token, type this on the daemon's machine:</p>
           <Command text="muster open" />
-          <p>It opens this page, logged in as you. A token is kept nowhere in the browser; the session ends after 12 hours without use.</p>
+          <p>It opens this page, logged in as you. Elsewhere, ask an administrator for a token. A token is kept nowhere in the browser; the session ends after 12 hours without use.</p>
         </div>
       </form>
     </main>

@@ -39,7 +39,7 @@ from muster.executors.local.shim import uptime
 from muster.executors.packs import PACKS, PackFolder
 from muster.executors.transit import offer_fields
 from muster.model.offer import NodeOffer
-from muster.wire.agent_messages import (
+from muster.wire.agents.agent_messages import (
     AgentAlive,
     AgentHello,
     AgentRefused,
@@ -58,8 +58,8 @@ from muster.wire.agent_messages import (
     ToAgent,
     Welcome,
 )
-from muster.wire.codec import BadMessageError
 from muster.wire.seldom import shortened
+from muster.wire.tasks.codec import BadMessageError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """s between two attempts to connect: doubled each time, and drawn, so that agents do not all come at

@@ -21,7 +21,7 @@ from muster.agent.systemd_unit import unit
 from muster.agent.trust.identity import AgentFolder
 from muster.agent.trust.join import has_joined, join, read_token
 from muster.executors.transit import offer_fields
-from muster.wire.join_token import JoinToken, split_address
+from muster.wire.agents.join_token import JoinToken, split_address
 
 BAD_INPUT = 2
 """Exit code for what the user can put right, as of the other commands."""

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
@@ -41,7 +42,7 @@ from muster.api.routes.events import event_routes
 from muster.api.routes.files import file_routes
 from muster.api.routes.foresight import foresight_routes
 from muster.api.routes.history import history_routes
-from muster.api.routes.jobs import job_routes
+from muster.api.routes.jobs import job_routes, jobs_asked
 from muster.api.routes.logs import log_routes
 from muster.api.routes.notifications import notification_routes, signing_routes
 from muster.api.routes.packs import pack_routes
@@ -86,6 +87,8 @@ ROUTES = (
     ("", "daemon", daemon_routes),
 )
 """By prefix and tag."""
+LAZY = cast(type[APIRoute], LazyRoute)
+"""What a router makes: it only keeps it."""
 
 
 def create_app(
@@ -109,7 +112,7 @@ def create_app(
     app = FastAPI(
         title="Muster", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
-    app.add_middleware(Express, submit=partial(submit_sent, service))
+    app.add_middleware(Express, submit=partial(submit_sent, service), jobs=partial(jobs_asked, service))
     app.add_middleware(
         RequestGate,
         tokens=tokens,
@@ -123,7 +126,7 @@ def create_app(
     )
     parts = Parts(service, limits, tokens, streams, sessions)
     for prefix, tag, add_routes in ROUTES:
-        router = APIRouter(prefix=prefix, tags=[tag], dependencies=CHECKED, route_class=LazyRoute)
+        router = APIRouter(prefix=prefix, tags=[tag], dependencies=CHECKED, route_class=LAZY)
         add_routes(router, parts)
         # Added directly: `include_router` wraps them in layers that every request walks through.
         app.router.routes.extend(router.routes)

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.governing.pool_change import PoolRules
 from muster.daemon.service.protocol import Shape
 from muster.files.source.quantity import MAX_PRIORITY
 from muster.model.pool import Quota
-from muster.wire.use_records import SubscriptionRecord
+from muster.wire.api.use_records import SubscriptionRecord
 
 MAX_TASKS = 100_000
 MAX_DEVICES = 10_000_000

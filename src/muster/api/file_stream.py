@@ -1,4 +1,4 @@
-"""Files of a job, from the frames of a visit: `wire/visits.py` says what comes."""
+"""Files of a job, from the frames of a visit: `wire/visits/visits.py` says what comes."""
 
 import asyncio
 import contextlib
@@ -11,9 +11,9 @@ from starlette.types import Receive, Scope, Send
 
 from muster.api.problem import ProblemError
 from muster.api.streams import CHECKED, Streams
-from muster.wire.frames import LONGEST, BadFrameError, Frames, Received, StreamData, StreamNote
-from muster.wire.splice import Ends, ends_of
-from muster.wire.visits import OUTPUT
+from muster.wire.visits.frames import LONGEST, BadFrameError, Frames, Received, StreamData, StreamNote
+from muster.wire.visits.splice import Ends, ends_of
+from muster.wire.visits.visits import OUTPUT
 
 ANSWER = 30.0
 """s for the first word of the node: its agent may have to connect first."""

@@ -6,7 +6,7 @@ from fastapi import Depends, Query
 
 from muster.api.problem import FieldProblem, ProblemError
 from muster.daemon.service.protocol import ME, JobQuery
-from muster.wire.records import LIVE
+from muster.wire.api.records import LIVE
 
 Status = Literal[
     "waiting",

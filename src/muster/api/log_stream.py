@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from muster.api.streams import END, event
 from muster.daemon.service.protocol import Caller, NotFoundError, Service
-from muster.wire.records import OVER, JobDetail
+from muster.wire.api.records import OVER, JobDetail
 
 FIRST_POLL, POLL = 0.02, 0.2
 """s between two reads of idle logs, just after the job has changed and later: below what a reader

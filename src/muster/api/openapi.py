@@ -14,7 +14,7 @@ from muster.api import problem as problems
 from muster.api.door.gate import OPEN_PATHS
 from muster.api.lazy_route import LazyRoute
 from muster.files.job.job_file import job_schema
-from muster.wire import map_records, records, sweep_records
+from muster.wire.api import map_records, records, sweep_records
 
 Schema = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 import pwd
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -28,7 +28,7 @@ async def caller_of(request: Request) -> Caller:
     """Return the caller, as the gate found it. (A sync function would run in a thread of its own.)"""
     caller: Caller = request.scope[CALLER]
     peer: Peer | None = request.scope.get(PEER)
-    return caller if peer is None else replace(caller, address=_origin(peer))
+    return caller if peer is None else Caller(caller.user, caller.admin, _origin(peer))
 
 
 def _origin(peer: Peer) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from muster.daemon.service.protocol import (
+from muster.daemon.service.errors import (
     ConflictError,
     FieldRefusedError,
     ForbiddenError,

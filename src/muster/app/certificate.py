@@ -11,7 +11,7 @@ from pathlib import Path
 
 from muster.api.door.listener import Tls
 from muster.app.options import UpOptions
-from muster.client.settings import is_loopback
+from muster.client.connecting.settings import is_loopback
 from muster.files.errors import InputError
 
 DAYS = 3650

@@ -14,7 +14,7 @@ from muster.api.door.unix_socket import bound_unix
 from muster.app.certificate import context_of_server, fingerprint, names_of_machine, tls_of
 from muster.app.options import UpOptions
 from muster.app.socket_place import PRIVATE, SHARED, private_socket, shared_socket
-from muster.client.settings import CA, UNIX, URL, ClientSettings, is_loopback
+from muster.client.connecting.settings import CA, UNIX, URL, ClientSettings, is_loopback
 from muster.files.errors import InputError
 
 DESCRIPTORS = 8192

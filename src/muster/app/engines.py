@@ -25,7 +25,7 @@ from muster.model.view import View
 from muster.ports import Provider
 from muster.providers.settings import EngineSettings
 from muster.store.store import Store
-from muster.wire.join_token import JoinToken, joined_address
+from muster.wire.agents.join_token import JoinToken, joined_address
 
 log = structlog.get_logger()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from muster.app.daemon_folder import read_status
 from muster.client.client import Client
+from muster.client.connecting.settings import UNIX
 from muster.client.errors import ClientError
-from muster.client.settings import UNIX
 
 _COMMAND = "from muster.cli.main import main; main()"
 

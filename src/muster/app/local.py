@@ -15,10 +15,10 @@ import structlog
 
 from muster.api.app import create_app
 from muster.app.guard import FolderGuard
-from muster.app.up import executor_for
+from muster.app.standing import executor_for
 from muster.client.client import Client
-from muster.client.in_process import InProcess
-from muster.client.settings import data_home
+from muster.client.connecting.in_process import InProcess
+from muster.client.connecting.settings import data_home
 from muster.daemon.assembly import RunningDaemon, Site, open_daemon
 from muster.daemon.service.protocol import Caller
 from muster.executors.accounts import own_user
@@ -26,7 +26,7 @@ from muster.executors.discover import discover
 from muster.executors.private_folder import make_private
 from muster.model.pool import single_pool
 from muster.store.store import open_store
-from muster.wire.records import LIVE
+from muster.wire.api.records import LIVE
 
 START_LIMIT = 60.0
 """s for the daemon to start or stop: it takes one on an idle machine."""
@@ -75,6 +75,10 @@ class LocalClient(Client):
             self._stack.close()
             raise
         _at_exit(self.close)
+
+    def __repr__(self) -> str:
+        """Whose daemon it is."""
+        return "<muster client of a daemon of this process>"
 
     def close(self) -> None:
         """End the daemon; jobs that none could reattach to are stopped. Idempotent."""

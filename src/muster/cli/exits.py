@@ -1,6 +1,6 @@
 """Exit codes. Those of jobs are SkyPilot's, so that scripts written for it keep working."""
 
-from muster.wire.records import OVER
+from muster.wire.api.records import OVER
 
 SUCCEEDED = 0
 OTHER_FAILURE = 1

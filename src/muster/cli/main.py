@@ -25,12 +25,12 @@ from muster.cli.exits import BAD_INPUT, EPILOG
 from muster.cli.group import QuickGroup
 from muster.cli.history.commands import history_files
 from muster.cli.inside.commands import inside
-from muster.cli.jobs.accuracy import accuracy
 from muster.cli.jobs.commands import jobs
 from muster.cli.jobs.control import control
-from muster.cli.jobs.history import history
-from muster.cli.jobs.repeat import repeat, template
-from muster.cli.jobs.why import stories
+from muster.cli.jobs.reading.accuracy import accuracy
+from muster.cli.jobs.reading.history import history
+from muster.cli.jobs.reading.why import stories
+from muster.cli.jobs.submitting.repeat import repeat, template
 from muster.cli.offline.commands import offline
 from muster.cli.offline.shell import COMPLETE, shell
 from muster.cli.options import ADMIN, JOBS, OFFLINE, option

@@ -8,13 +8,14 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from muster.cli.choices import ListFormat, Output
-from muster.cli.group import QuickGroup
-from muster.cli.jobs.complete import complete_jobs
+from muster.cli.group import Commands, QuickGroup
+from muster.cli.jobs.complete import complete_jobs, complete_live_jobs
 
 JOBS, DAEMON, ADMIN, OFFLINE = ("Jobs", "Daemon", "Administration", "Without a daemon")
 """Groups of commands in the help."""
 JOBS_SHOWN = 100
 """Jobs of a page of `muster ps`, unless -n says otherwise."""
+FORMATS = "Output format; --json is short for -o json."
 
 
 def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
@@ -24,9 +25,7 @@ def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
 
 def noun(name: str, text: str) -> typer.Typer:
     """A group of commands about one kind of thing: `muster NAME VERB`."""
-    return typer.Typer(
-        name=name, cls=QuickGroup, help=text, no_args_is_help=True, pretty_exceptions_enable=False
-    )
+    return Commands(name=name, cls=QuickGroup, help=text, no_args_is_help=True)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -77,11 +76,21 @@ Which = Annotated[
         autocompletion=complete_jobs,
     ),
 ]
-Several = Annotated[
-    list[str],
-    typer.Argument(metavar="JOB...", help="Numbers or names of jobs.", autocompletion=complete_jobs),
+WhichLive = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB",
+        help="Number or name of a job; another user's: USER/NAME.",
+        autocompletion=complete_live_jobs,
+    ),
 ]
-Listed = Annotated[ListFormat, option(None, "Output format.", "--output", "-o")]
-Printed = Annotated[Output, option(None, "Output format.", "--output", "-o")]
+SeveralLive = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="JOB...", help="Numbers or names of jobs.", autocompletion=complete_live_jobs
+    ),
+]
+Listed = Annotated[ListFormat, option(None, FORMATS, "--output", "-o")]
+Printed = Annotated[Output, option(None, FORMATS, "--output", "-o")]
 Watched = Annotated[bool, option(None, "Print again on every change.", "--watch", "-w")]
 Yes = Annotated[bool, option(None, "Do not ask for confirmation.", "--yes", "-y")]

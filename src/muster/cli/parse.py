@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +10,8 @@ from muster.files.errors import InputError, one_of
 from muster.files.source.quantity import parse_duration
 
 T = TypeVar("T")
+_DAYS = {"today": 0, "yesterday": 1}
+"""Days that begin so long ago."""
 
 
 def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
@@ -29,12 +31,18 @@ def seconds_of(option: str, text: str) -> float:
     return parsed(option, text, parse_time)
 
 
-def moment_of(option: str, text: str, now: float) -> float:
-    """Parse a moment, in s since 1970: `2h` ago, or a date or time of this machine's zone."""
+def moment_of(option: str, text: str, now: float, zone: tzinfo | None = None) -> float:
+    """Parse a moment, in s since 1970: `2h` ago, `today` or `yesterday` (since midnight), or a date or
+    time; of this zone, by default this machine's."""
+    if text in _DAYS:
+        today = datetime.fromtimestamp(now, zone)
+        midnight = today.replace(hour=0, minute=0, second=0, microsecond=0)
+        return (midnight - timedelta(days=_DAYS[text])).timestamp()
     with suppress(ValueError):
         return now - parse_time(text)
     try:
-        return datetime.fromisoformat(text).timestamp()
+        found = datetime.fromisoformat(text)
+        return (found.replace(tzinfo=zone) if found.tzinfo is None else found).timestamp()
     except (ValueError, OverflowError):
         problem = f"{text!r} is neither a time ago, such as 2h, nor a date, such as 2026-11-16T09:30"
         raise InputError.at(option, problem) from None

@@ -3,11 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from muster.client.calls.job_query import JobSelection
     from muster.client.client import Client
+    from muster.client.connecting.settings import (
+        ClientSettings,
+        read_settings,
+        settings_path,
+        write_settings,
+    )
     from muster.client.errors import ClientError, FieldFault
-    from muster.client.handle import Handle
-    from muster.client.job_query import JobSelection
-    from muster.client.settings import ClientSettings, read_settings, settings_path, write_settings
+    from muster.client.handles.handle import Handle
 
 __all__ = [
     "Client",
@@ -24,13 +29,13 @@ __all__ = [
 _WHERE = {
     "Client": "client",
     "ClientError": "errors",
-    "ClientSettings": "settings",
+    "ClientSettings": "connecting.settings",
     "FieldFault": "errors",
-    "Handle": "handle",
-    "JobSelection": "job_query",
-    "read_settings": "settings",
-    "settings_path": "settings",
-    "write_settings": "settings",
+    "Handle": "handles.handle",
+    "JobSelection": "calls.job_query",
+    "read_settings": "connecting.settings",
+    "settings_path": "connecting.settings",
+    "write_settings": "connecting.settings",
 }
 
 

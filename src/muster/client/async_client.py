@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from muster.client.client import Client
-from muster.client.handle import Handle
-from muster.wire.records import JobRecord
+from muster.client.handles.handle import Handle
+from muster.wire.api.records import JobRecord
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -91,7 +91,8 @@ class AsyncHandle(_InThreads[Handle]):
 
     async def wait(self, timeout: float | None = None) -> JobRecord:
         """Wait until it has finished; TimeoutError if that takes longer than `timeout` s."""
-        return await asyncio.wait_for(self._ended(), timeout)
+        async with asyncio.timeout(timeout):
+            return await self._ended()
 
     async def _ended(self) -> JobRecord:
         return await self.blocking

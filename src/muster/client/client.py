@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from muster.client.connection import PATIENCE, DaemonConnection, place
+from muster.client.calls.foresight_calls import ForesightCalls
+from muster.client.calls.history_calls import HistoryCalls
+from muster.client.calls.job_query import JobSelection, job_query
+from muster.client.calls.story_calls import StoryCalls
+from muster.client.calls.sweep_calls import SweepCalls
+from muster.client.calls.whatif_calls import WhatIfCalls
+from muster.client.connecting.connection import PATIENCE, DaemonConnection, place
+from muster.client.connecting.http import httpx
+from muster.client.connecting.settings import TOKEN, URL, read_settings
 from muster.client.errors import ClientError
-from muster.client.foresight_calls import ForesightCalls
-from muster.client.handle import Handle, InsideHandle, parents_numbered
-from muster.client.history_calls import HistoryCalls
-from muster.client.http import httpx
+from muster.client.handles.handle import Handle, InsideHandle, parents_numbered
+from muster.client.handles.job_watcher import JobWatcher
+from muster.client.handles.logs import log_lines
 from muster.client.inside.ways_in import WaysIn
-from muster.client.job_query import JobSelection, job_query
-from muster.client.job_record import own_script, read_file, script_record, with_variables
-from muster.client.job_watcher import JobWatcher
-from muster.client.logs import log_lines
-from muster.client.origin import is_this_machine, of_this_python, refuse_unrunnable, with_origin
-from muster.client.pipeline import completed, read_pipeline
-from muster.client.settings import TOKEN, URL, read_settings
-from muster.client.ship import as_shipped, shipping
-from muster.client.story_calls import StoryCalls
-from muster.client.sweep_calls import SweepCalls
-from muster.client.whatif_calls import WhatIfCalls
-from muster.wire.map_records import ClusterMap
-from muster.wire.records import (
+from muster.client.sending.job_record import own_script, read_file, script_record, with_variables
+from muster.client.sending.origin import is_this_machine, of_this_python, refuse_unrunnable, with_origin
+from muster.client.sending.pipeline import completed, read_pipeline
+from muster.client.sending.ship import as_shipped, shipping
+from muster.wire.api.map_records import ClusterMap
+from muster.wire.api.records import (
     ActRecord,
     ChangeRecord,
     Forecast,
@@ -46,8 +46,8 @@ from muster.wire.records import (
     StatusRecord,
     TokenRecord,
 )
-from muster.wire.session_records import CodeRecord
-from muster.wire.use_records import (
+from muster.wire.api.session_records import CodeRecord
+from muster.wire.api.use_records import (
     LimitRecord,
     SecretRecord,
     SubscriptionRecord,
@@ -56,7 +56,7 @@ from muster.wire.use_records import (
 )
 
 if TYPE_CHECKING:
-    from muster.client.pack import Pack
+    from muster.client.sending.pack import Pack
 
 Env = Mapping[str, str | None]
 
@@ -90,6 +90,11 @@ class Client(WaysIn, SweepCalls, HistoryCalls, ForesightCalls, WhatIfCalls, Stor
         """Folders that its jobs ship, as they were when they were first packed."""
         self.watcher = JobWatcher(self)
         """Follows jobs to their ends; it does nothing until it is asked to."""
+
+    def __repr__(self) -> str:
+        """Where it leads; without its token."""
+        known = self._url or (self._open.url if self._open is not None else None)
+        return f"<muster client of {known or 'the last muster up'}>"
 
     def submit(
         self, job: Any, *, key: str | None = None, env: Env | None = None, **fields: Any
@@ -533,7 +538,7 @@ class Client(WaysIn, SweepCalls, HistoryCalls, ForesightCalls, WhatIfCalls, Stor
 
     def _upload(self, packs: "Iterable[Pack]") -> None:
         for pack in packs:
-            from muster.client.pack_upload import upload  # seldom needed
+            from muster.client.sending.pack_upload import upload  # seldom needed
 
             upload(self.connection, pack)
 
@@ -556,7 +561,7 @@ class Client(WaysIn, SweepCalls, HistoryCalls, ForesightCalls, WhatIfCalls, Stor
         if folder is None:
             return complete, None
         if folder not in self._packs:  # submitted is what was forecast
-            from muster.client.pack import pack_folder  # slow to import, and seldom needed
+            from muster.client.sending.pack import pack_folder  # slow to import, and seldom needed
 
             self._packs[folder] = pack_folder(folder)
         pack = self._packs[folder]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from muster.client.http import httpx
+    from muster.client.connecting.http import httpx
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from muster.daemon.loop.recover import ClusterChangedError, load_state, note_end
 from muster.daemon.loop.state import State
 from muster.daemon.metrics import Metrics
 from muster.daemon.notify.notifier import Notifier
-from muster.daemon.service.packs import PackShelf
-from muster.daemon.service.trust_requests import SECRET
+from muster.daemon.service.governing.trust_requests import SECRET
+from muster.daemon.service.submitting.packs import PackShelf
 from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.node_place import NodePlace, place_of
 from muster.daemon.tasks.orders import Orders, Surroundings
@@ -35,8 +35,8 @@ from muster.model.pool import PoolTree
 from muster.model.view import View
 from muster.ports import Agents, Executor, NodeGone
 from muster.store.store import Store
-from muster.wire.join_token import joined_address
-from muster.wire.task_server import TaskServer, TaskTls
+from muster.wire.agents.join_token import joined_address
+from muster.wire.tasks.task_server import TaskServer, TaskTls
 
 if TYPE_CHECKING:
     from muster.executors.fleet.identities import Identities

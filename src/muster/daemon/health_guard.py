@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from muster.executors.health import recovered, unhealthy
 from muster.model.cluster import Cluster, Node, NodeState
 from muster.model.event import NodeDraining, NodeReturned
-from muster.wire.records import NodeHealth
+from muster.wire.api.records import NodeHealth
 
 UNHEALTHY = "unhealthy: "
 """Begins the reason of a drain by the daemon itself."""

@@ -26,7 +26,7 @@ from muster.model.decision import Decision, Kind
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.perf.history.hops import NodeLink
-from muster.wire.records import NodeHealth
+from muster.wire.api.records import NodeHealth
 
 UNDECIDED = "undecided"
 """The reason of a job that no cycle has seen yet."""

@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from muster.executors.health import unhealthy
 from muster.perf.history.hops import NodeLink
-from muster.wire.records import NodeHealth
+from muster.wire.api.records import NodeHealth
 
 Reading = Callable[[NodeHealth], float | None]
 

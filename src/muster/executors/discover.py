@@ -39,16 +39,9 @@ def discover(devices: int | None = None, topology: str | None = None) -> Cluster
     `devices`: virtual devices on one node; `topology`: a grid of them, as text. Without either, the
     GPUs, or a virtual device for each core if there are none.
     """
-    machine = this_machine()
-    if topology is not None:
-        grid = parse_topology(topology)
-        if devices not in (None, grid.nodes * grid.sockets * grid.devices):
-            raise InputError(f"topology {topology} does not have {devices} devices; give one of them")
+    machine, grid = this_machine(), grid_of(devices, topology)
+    if grid is not None:
         return virtual_cluster(grid, machine)
-    if devices is not None:
-        if devices < 1:
-            raise InputError(f"{devices} devices: there must be at least 1")
-        return virtual_cluster(Grid(1, 1, devices), machine)
     try:
         gpus = find_gpus()
     except MixedError as problem:
@@ -59,6 +52,34 @@ def discover(devices: int | None = None, topology: str | None = None) -> Cluster
         return gpu_cluster(gpus, machine)
     cores = max(1, machine.millicores // 1000)
     return virtual_cluster(Grid(1, 1, min(cores, MAX_DEVICES)), machine)
+
+
+def grid_of(devices: int | None, topology: str | None) -> Grid | None:
+    """Return the virtual devices that are asked for, None if none are; InputError if impossible."""
+    if topology is not None:
+        grid = parse_topology(topology)
+        if devices not in (None, grid.nodes * grid.sockets * grid.devices):
+            raise InputError(f"topology {topology} does not have {devices} devices; give one of them")
+    elif devices is not None:
+        if devices < 1:
+            raise InputError(f"{devices} devices: there must be at least 1")
+        grid = Grid(1, 1, devices)
+    else:
+        return None
+    _refuse_too_large(grid)
+    return grid
+
+
+def _refuse_too_large(grid: Grid) -> None:
+    each = grid.sockets * grid.devices
+    if each > MAX_DEVICES:
+        total = grid.nodes * each
+        raise InputError(
+            f"a node has at most {MAX_DEVICES} devices, not {each}; spread them over more nodes, "
+            f"for example {-(-total // MAX_DEVICES)}x{MAX_DEVICES}"
+        )
+    if grid.nodes > MAX_NODES:
+        raise InputError(f"{grid.nodes} virtual nodes are too many; the maximum is {MAX_NODES}")
 
 
 def parse_topology(text: str) -> Grid:
@@ -78,16 +99,9 @@ def parse_topology(text: str) -> Grid:
 
 def virtual_cluster(grid: Grid, machine: Machine) -> Cluster:
     """Make nodes n0, n1, ... that share this machine."""
-    each = grid.sockets * grid.devices
-    if each > MAX_DEVICES:
-        total = grid.nodes * each
-        raise InputError(
-            f"a node has at most {MAX_DEVICES} devices, not {each}; spread them over more nodes, "
-            f"for example {-(-total // MAX_DEVICES)}x{MAX_DEVICES}"
-        )
-    if grid.nodes > MAX_NODES:
-        raise InputError(f"{grid.nodes} virtual nodes are too many; the maximum is {MAX_NODES}")
+    _refuse_too_large(grid)
     millicores, memory = machine.millicores // grid.nodes, machine.memory // grid.nodes
+    each = grid.sockets * grid.devices
     offer = NodeOffer(
         "n0",
         millicores,

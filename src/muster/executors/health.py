@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Any
 
 from muster.model.topology import MAX_DEVICES
-from muster.wire.records import NodeHealth
+from muster.wire.api.records import NodeHealth
 
 BROKEN = {
     48: "double-bit memory error",

@@ -6,7 +6,7 @@ from typing import Any
 from muster.model.offer import NodeOffer
 from muster.model.task import TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.wire.bounds import AtMost
-from muster.wire.codec import BadMessageError, reader
+from muster.wire.tasks.codec import BadMessageError, reader
 
 TaskReport = TaskStarted | TaskExited
 

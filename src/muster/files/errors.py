@@ -57,7 +57,10 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
     for choice in valid:
         by_fold.setdefault(choice.casefold(), choice)
     # Cut first: the comparison takes quadratic time, and no valid word is longer.
-    found = get_close_matches(word[:_LONGEST_WORD].casefold(), by_fold, n=1)
+    typed = word[:_LONGEST_WORD].casefold()
+    begun = [choice for choice in by_fold if choice.startswith(typed)] if typed else []
+    # Who types the beginning of one word means that one, though a shorter word may be more similar.
+    found = begun if len(begun) == 1 else get_close_matches(typed, by_fold, n=1)
     return by_fold[found[0]] if found else None
 
 

@@ -7,6 +7,9 @@ shrinks it, so that in the long run a tenth lies beyond either end, whatever the
 (adaptive conformal inference, Gibbs and Candes 2021). Unlike quantiles of past errors, one far outlier
 moves an end no further than any other outcome, and a change of the workload is followed.
 
+The median is moved only while most of the latest outcomes lie on one side of it as it was played: what
+is played learns as well, and moving its median for what it was wrong by before would do harm.
+
 An outcome counts as soon as it is decided: once the time of an end has passed, the job is beyond it,
 whenever it may end. If only jobs that have ended counted, short ones alone would be heard at first.
 """
@@ -19,13 +22,21 @@ from muster.foresight.quantiles import HIGH, LOW, SOON, TimeInterval
 
 ENOUGH = 20
 """Outcomes that must have been decided for a kind to be corrected by its own."""
-FIRST, LEAST, HALVED = 0.35, 0.04, 10.0
+FIRST, LEAST, HALVED = 0.25, 0.04, 10.0
 """How much an outcome moves a number at first, and later; outcomes after which the first is down by a
 factor of 1.4."""
 NARROWEST, WIDEST = log(0.1), log(20.0)
 """Limits of the logarithm of a stretch."""
 THINNEST = log(1.05)
 """Least half of an interval."""
+LATEST = 0.1
+"""Weight of an outcome in the side on which the latest lie."""
+LEANS = 3.0 * sqrt(LATEST / (2.0 - LATEST))
+"""Three standard deviations of that side if both are as likely."""
+PLAYED = "played"
+"""The median as it was played, beside the quantiles as they are corrected."""
+FADES = 0.8
+"""What is left of a move, with each outcome, once both sides are as likely again."""
 
 
 @dataclass(slots=True)
@@ -51,11 +62,14 @@ class _Correction:
     above: float = 0.0
     """Logarithms of the factors by which the halves are stretched."""
     outcomes: int = 0
+    side: float = 0.0
+    """Where the latest outcomes lie: -1, all before the median as it was played, to 1, all beyond."""
 
     def applied(self, said: TimeInterval, made: float) -> TimeInterval:
         """Return the interval as it is to be told."""
         middle, below, above = _halves(said, made)
-        middle += self.moved * (above if self.moved > 0.0 else below)
+        if abs(self.side) > LEANS:
+            middle += self.moved * (above if self.moved > 0.0 else below)
         low, high = middle - below * exp(self.below), middle + above * exp(self.above)
         return TimeInterval(*(made + exp(each) for each in (middle, low, high)))
 
@@ -67,8 +81,12 @@ class _Correction:
             self.below = _kept(self.below + step * ((not beyond) - LOW))
         elif quantile == "high":
             self.above = _kept(self.above + step * (beyond - (1.0 - HIGH)))
-        else:
+        elif quantile == PLAYED:
+            self.side += LATEST * ((1.0 if beyond else -1.0) - self.side)
+        elif abs(self.side) > LEANS:
             self.moved += step * (0.5 * exp(self.above) if beyond else -0.5 * exp(self.below))
+        else:
+            self.moved *= FADES
 
 
 @dataclass(slots=True)
@@ -114,9 +132,10 @@ class Calibration:
         for kind in told.kinds:
             known = self._corrections.setdefault(kind, _Correction())
             ends = known.applied(told.said, told.made)
-            for quantile in ("low", "middle", "high"):
+            bounds = {"low": ends.low, "middle": ends.middle, "high": ends.high}
+            for quantile, bound in {PLAYED: told.said.middle, **bounds}.items():
                 place = kind, quantile
-                beyond = at > getattr(ends, quantile)
+                beyond = at > bound
                 if place not in told.decided and (beyond or told.came is not None):
                     told.decided.add(place)
                     known.learn(quantile, beyond=beyond)

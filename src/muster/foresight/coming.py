@@ -3,12 +3,17 @@
 Each stretch of the future repeats one of the past: of the same hour and weekday where two weeks were
 seen, of the same hour where two days were, else any. So sizes, lengths and pools come together as they
 did, and bursts stay bursts.
+
+Nobody knows whether it goes on: three jobs in the first minute of a daemon are no three jobs a minute
+for ever. What has gone on for T goes on for t more with probability T / (T + t) (Gott, Nature 363,
+1993), so each world ends the stream at a moment of its own.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
+from math import ceil
 from random import Random
 
 from muster.foresight.past import Past, PastJob
@@ -38,12 +43,13 @@ class Coming:
         self._now, self._first = now, first
 
     def draw(self, random: Random, work: Work) -> Iterator[Arrival]:
-        """Yield submissions in order, without end; none without a past."""
+        """Yield submissions in order; none without a past."""
         span, numbers = self._now - self._since, count(self._first)
         if not self._jobs or span < SHORTEST * STRETCHES:
             return
         length = min(HOUR, span / STRETCHES)
-        for stretch in count():
+        goes_on = span * (1.0 / (1.0 - random.random()) - 1.0)  # s
+        for stretch in range(ceil(goes_on / length)):
             begin = self._now + stretch * length
             then = self._then(begin, length, random)
             for i in range(bisect_left(self._at, then), bisect_left(self._at, then + length)):

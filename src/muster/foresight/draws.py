@@ -27,7 +27,7 @@ from muster.sim.midway import Underway
 from muster.sim.truth import Arrival
 
 KNOWN = 0.5
-"""Most spread of an outlook that is believed more than the lengths of like jobs: that of a declared
+"""Most spread of an outlook that is believed more than the lengths of similar jobs: that of a declared
 duration is 0.69."""
 _NORMAL = NormalDist()
 
@@ -50,7 +50,7 @@ class WorldDraws:
         self._repeated = cache(self._believed_again)
 
     def basis(self, number: int) -> int:
-        """Return how many like jobs a forecast rests on; 0: on what the job itself has shown."""
+        """Return how many similar jobs a forecast rests on; 0: on what the job itself has shown."""
         state = self._view.jobs[number]
         return 0 if self._is_known(state) else self._alike(state).jobs
 
@@ -95,7 +95,7 @@ class WorldDraws:
         return max(seconds, 1.0) * self._gang(state.job, believed)
 
     def _is_known(self, state: JobState) -> bool:
-        """Whether the job itself, and what was learnt of its application, say more than like jobs."""
+        """Whether the job itself and what was learnt of its application say more than similar jobs."""
         outlook, job = self._view.outlooks.get(state.number), state.job
         if outlook is None or job.work is not None or outlook.spread == 0.0:
             return outlook is not None

@@ -8,7 +8,8 @@ from muster.foresight.effort import WORLDS
 from muster.foresight.kept import BEGIN, FINISH, KeptForecast, kinds_of
 from muster.foresight.marks import Marks
 from muster.foresight.past import Past, PastJob
-from muster.foresight.play import JobForecast, Present, foresee
+from muster.foresight.play import JobForecast, Present, as_told, foresee
+from muster.foresight.sessions import is_session
 from muster.model.view import JobState, View
 
 
@@ -34,7 +35,7 @@ class Forecaster:
     def restore(
         self, since: float | None, jobs: Iterable[PastJob], kept: Iterable[KeptForecast] = ()
     ) -> None:
-        """Begin with what was known before: jobs since a moment, and forecasts of then."""
+        """Begin with what was known before: jobs since a moment, and the forecasts kept of them."""
         self._past.restore(since, jobs)
         for each in kept:
             self._by(each.what).note(each.number, each.as_past)
@@ -70,7 +71,11 @@ class Forecaster:
         """Return the forecasts as played, and as corrected by those before them."""
         jobs = present.view.jobs
         raw = foresee(present, self._past, self._worlds, self._seed, self.meanwhile)
-        due = {number: self._marks.due(jobs[number], each) for number, each in raw.items()}
+        due = {
+            number: self._marks.due(jobs[number], each)
+            for number, each in raw.items()
+            if not _is_delayed(jobs[number], each)
+        }
         told = {number: self.corrected(jobs[number], each) for number, each in raw.items()}
         for number, mark in due.items():
             if mark is not None:
@@ -78,14 +83,16 @@ class Forecaster:
         return raw, told
 
     def corrected(self, state: JobState, raw: JobForecast) -> JobForecast:
-        """Return a forecast corrected by those before it."""
+        """Return a forecast corrected by those before it, unless a date or a time limit sets it."""
+        if _is_delayed(state, raw):
+            return raw
         kinds = kinds_of(state.job.pool, self._marks.at(state), raw.jobs)
         start, now = raw.start, raw.made
         finish = self._finishes.corrected(raw.finish, now, kinds)
         if start is not None:
             start = self._starts.corrected(start, now, kinds)
             finish = finish.not_before(start)  # each is corrected by its own
-        return replace(raw, start=start, finish=finish)
+        return as_told(state, replace(raw, start=start, finish=finish))
 
     def taken(self) -> list[KeptForecast]:
         """Hand out the forecasts to be kept since this was last called."""
@@ -95,7 +102,7 @@ class Forecaster:
     def _keep(self, state: JobState, raw: JobForecast, told: JobForecast, mark: str) -> None:
         """Keep what is said first after a mark, if it rests on anything."""
         found = []
-        if told.rests:
+        if told.rests and not is_session(state.job):
             found.append((FINISH, told.finish, raw.finish))
         if told.grounded and told.start is not None and raw.start is not None:
             found.append((BEGIN, told.start, raw.start))
@@ -110,3 +117,8 @@ class Forecaster:
 
     def _by(self, what: str) -> Calibration:
         return self._starts if what == BEGIN else self._finishes
+
+
+def _is_delayed(state: JobState, forecast: JobForecast) -> bool:
+    """Whether a date sets a job's start, not the queue."""
+    return state.placement is None and state.not_before > forecast.made

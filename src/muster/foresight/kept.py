@@ -29,7 +29,7 @@ class KeptForecast:
     waited: bool
     """Whether the job was waiting."""
     rests_on: int
-    """Like jobs; 0: its own progress."""
+    """Similar jobs; 0: its own progress."""
     came: float | None = None
 
     @property

@@ -10,10 +10,10 @@ from muster.model.job import Job
 from muster.perf.learnt.lengths import FIRST
 
 ENOUGH = 3
-"""Like jobs that must have ended for a description to be believed at all."""
+"""Similar jobs that must have ended for a description to be believed at all."""
 SHRUNK = 24.0
-"""Like jobs with which a description weighs as much as all wider ones together: what few jobs have in
-common is mostly chance, and their longest one says little of the next."""
+"""Similar jobs with which a description weighs as much as all wider ones together: what few jobs have
+in common is mostly chance, and their longest one says little of the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,21 @@ class Alike:
     length: Survival
     jobs: int
     same: bool = False
-    """Whether they run the same application or command, or asked for the same duration."""
+    """Whether they run the same application or command, or users said how long they take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What some jobs have in common, and the s in which their lengths are counted.
+
+    Users ask for more than their jobs take, each by a factor of their own: where durations were asked
+    for, the part that jobs took of them says more than lengths do (Tsafrir et al. 2007, "Backfilling
+    Using System-Generated Predictions Rather Than User Runtime Estimates").
+    """
+
+    key: Hashable
+    same: bool = False
+    unit: float = 1.0
 
 
 class Likes:
@@ -33,47 +47,53 @@ class Likes:
         self._seen: defaultdict[Hashable, list[Seen]] = defaultdict(list)
         for each in past:
             if each.over or each.length > 0.0:
-                for key in _descriptions(each.job):
-                    self._seen[key].append(each.seen)
+                for one in _descriptions(each.job):
+                    self._seen[one.key].append(Seen(each.length / one.unit, each.over))
 
     def of(self, job: Job, age: float) -> Alike:
         """Return what is known of a job that has run for this many s on its gang."""
         left, found = 1.0, list[Seen]()
         jobs, same = None, False
         *narrow, widest = _descriptions(job)
-        for key in narrow:
-            seen = [each for each in self._seen.get(key, ()) if each.value > age]
-            ended = sum(each.over for each in self._seen.get(key, ()))
-            if ended < ENOUGH or not any(each.over for each in seen):
+        for one in narrow:
+            longer, ended = self._longer(one, age)
+            if ended < ENOUGH or not any(each.over for each in longer):
                 continue
             part = left * ended / (ended + SHRUNK)
-            found += _weighted(seen, part)
+            found += _weighted(longer, one.unit, part)
             left -= part
             if jobs is None:
-                jobs, same = ended, key[0] == _SAME
-        every = self._seen.get(widest, [])
-        found += _weighted([each for each in every if each.value > age], left)
+                jobs, same = ended, one.same
+        longer, ended = self._longer(widest, age)
+        found += _weighted(longer, widest.unit, left)
         first = 0.0 if jobs else FIRST / 2 / max(1, job.workers.gang)
-        ended = sum(each.over for each in every)
-        return Alike(survival(found, age, max(first, 1.0)), jobs or ended, same)
+        known = survival(found, age, max(first, 1.0))
+        return Alike(known, jobs or ended, same if jobs else widest.same and ended >= ENOUGH)
+
+    def _longer(self, one: Description, age: float) -> tuple[list[Seen], int]:
+        """Return the jobs that took more than this many s, and how many of all have ended."""
+        every = self._seen.get(one.key, ())
+        longer = [each for each in every if each.value * one.unit > age]
+        return longer, sum(each.over for each in every)
 
 
-def _weighted(seen: list[Seen], part: float) -> list[Seen]:
-    """Return the same, with this weight together."""
-    return [Seen(each.value, each.over, part / len(seen)) for each in seen]
+def _weighted(seen: list[Seen], unit: float, part: float) -> list[Seen]:
+    """Return the same in s, with this weight together."""
+    return [Seen(each.value * unit, each.over, part / len(seen)) for each in seen]
 
 
-_SAME = "same"
-
-
-def _descriptions(job: Job) -> Iterator[tuple[Hashable, ...]]:
-    what, size = job.application or job.command, job.workers.gang
+def _descriptions(job: Job) -> Iterator[Description]:
+    what, size, asked = job.application or job.command, job.workers.gang, job.duration
     if what:
-        yield _SAME, what, job.user, job.pool, size, job.duration
-        yield _SAME, what, size
-        yield _SAME, what
-    asked = "user" if job.duration is None else _SAME
-    yield asked, job.user, job.pool, size, job.duration
-    yield "pool", job.pool, size
-    yield "size", size
-    yield ()
+        yield Description(("what", what, job.user, job.pool, size, asked), same=True)
+        yield Description(("what", what, size), same=True)
+        yield Description(("what", what), same=True)
+    if asked is not None:
+        yield Description(("asked", job.user, job.pool, size, asked), same=True)
+        yield Description(("part", job.user), same=True, unit=asked)
+        yield Description(("part",), same=True, unit=asked)
+        return
+    yield Description(("user", job.user, job.pool, size))
+    yield Description(("pool", job.pool, size))
+    yield Description(("size", size))
+    yield Description(())

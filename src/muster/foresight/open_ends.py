@@ -1,8 +1,8 @@
-"""Ends of jobs that a world was not played as far as.
+"""Ends of jobs that lie beyond the moment at which the play of a world stopped.
 
-Who runs goes on as it is. Who waits starts on its gang once as many devices are free, the one that is
-believed to be shortest first where the policy reads beliefs, else in the order of submission; nobody
-passes another, and nobody comes.
+Running jobs go on as they are. Waiting jobs start with their gang once enough devices are free: the
+shortest by belief first where the policy reads beliefs, else in the order of submission. None passes
+another, those that may not start yet come last, and no new ones come.
 """
 
 from collections.abc import Iterable
@@ -32,8 +32,10 @@ class StartAndEnd:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A job that waits: its place in the order, and the s that it takes on its gang."""
+    """A job that waits: when it may start, its place in the order, and the s that it takes on its
+    gang."""
 
+    earliest: float
     first: float
     number: int
     seconds: float
@@ -43,7 +45,7 @@ class _Waiting:
 
 def left_open(engine: Engine, numbers: Iterable[int]) -> dict[int, StartAndEnd]:
     """Return when these jobs start and end after what was played; those that nothing lets start, and
-    those that wait to the end of time, never do."""
+    those that first wait to the end of time, never do."""
     now, wanted = engine.clock.now(), set(numbers)
     found = dict.fromkeys(wanted, StartAndEnd(now + NEVER_PLAYED, now + NEVER_PLAYED))
     if not wanted:
@@ -59,7 +61,9 @@ def left_open(engine: Engine, numbers: Iterable[int]) -> dict[int, StartAndEnd]:
             held.append(
                 (ends, 0 if state is None or state.placement is None else state.placement.devices)
             )
-        elif state.may_start(now) and now < engine.setting.until:
+        elif state.may_start(max(now, state.not_before)) and (
+            now < engine.setting.until or life.began is not None
+        ):
             waiting.append(_waiting(engine, state, life))
         else:
             found[number] = StartAndEnd(_began(life, inf), inf, life.preemptions)
@@ -74,7 +78,8 @@ def _waiting(engine: Engine, state: JobState, life: Life) -> _Waiting:
     informed = is_informed(engine.view.pools, engine.setting.policy)
     first = believed.left / rate if informed else state.submitted
     devices = job.workers.gang * job.workers.need.devices
-    return _Waiting(first, state.number, _left(life) / rate, devices, life)
+    earliest = max(engine.clock.now(), state.not_before)
+    return _Waiting(earliest, first, state.number, _left(life) / rate, devices, life)
 
 
 def _in_turn(
@@ -83,10 +88,11 @@ def _in_turn(
     """Let those that wait start one after the other; `held`: when devices become free."""
     found = {}
     heapify(held)
-    for each in sorted(waiting, key=lambda each: (each.first, each.number)):
+    for each in sorted(waiting, key=lambda each: (each.earliest, each.first, each.number)):
         while free < each.devices and held:
             at, devices = heappop(held)
             free += devices
+        at = max(at, each.earliest)
         ends = at + each.seconds
         found[each.number] = StartAndEnd(_began(each.life, at), ends, each.life.preemptions)
         free -= each.devices

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from muster.foresight.outages import Outages
-from muster.foresight.survival import Seen
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
 from muster.model.placement import Placement
@@ -33,11 +32,6 @@ class PastJob:
     """As it was last believed."""
     held: tuple[Placement, Held] | None = field(default=None, repr=False)
     """Where it is, and what that is for its speed."""
-
-    @property
-    def seen(self) -> Seen:
-        """Its length as evidence."""
-        return Seen(self.length, self.over)
 
 
 class Past:

@@ -13,8 +13,9 @@ from muster.foresight.effort import WORLDS, Effort
 from muster.foresight.open_ends import StartAndEnd, left_open
 from muster.foresight.past import Past
 from muster.foresight.quantiles import TimeInterval, interval
+from muster.foresight.sessions import is_session, session_end
 from muster.model.event import NodeEvent
-from muster.model.view import View
+from muster.model.view import JobState, View
 from muster.policy.base import Policy
 from muster.sim.engine import Engine, Setting
 from muster.sim.executor import Pauses
@@ -25,7 +26,7 @@ COMING = 32
 """Most jobs that come in a world, and as many again as are live: what comes after them hardly touches
 those that are live now, and a world with more work than devices would fill up."""
 FEWEST = 3
-"""Like jobs that must have ended for a forecast to rest on them."""
+"""Similar jobs that must have ended for a forecast to rest on them."""
 HORIZON = 90 * 86_400.0
 """s after which nothing is played."""
 
@@ -51,7 +52,7 @@ class JobForecast:
     start: TimeInterval | None
     finish: TimeInterval
     jobs: int = 0
-    """Like jobs that it rests on; 0: on what it has shown or declared itself."""
+    """Similar jobs that it rests on; 0: on what it has shown or declared itself."""
     made: float = 0.0
     """s at which it was made."""
     preempted: float = 0.0
@@ -113,17 +114,28 @@ def foresee(
     own = {number: draws.is_own(number) for number in present.view.jobs}
     grounded = all(own.values()) or past.ended >= FEWEST
     return {
-        number: JobForecast(
-            interval([each[number].start for each in played]) if state.placement is None else None,
-            interval([each[number].finish for each in played]),
-            draws.basis(number),
-            present.now,
-            sum(each[number].stops > 0 for each in played) / worlds,
-            grounded,
-            own[number],
+        number: as_told(
+            state,
+            JobForecast(
+                interval([each[number].start for each in played]) if state.placement is None else None,
+                interval([each[number].finish for each in played]),
+                draws.basis(number),
+                present.now,
+                sum(each[number].stops > 0 for each in played) / worlds,
+                grounded,
+                own[number],
+            ),
         )
         for number, state in present.view.jobs.items()
     }
+
+
+def as_told(state: JobState, played: JobForecast) -> JobForecast:
+    """Return what can be said of a job: of a session, no end but that by its time limit."""
+    if not is_session(state.job):
+        return played
+    limited = state.job.program.time is not None
+    return replace(played, finish=session_end(state, played.start), jobs=0, own=limited)
 
 
 def _within(played: dict[int, StartAndEnd], horizon: float) -> dict[int, StartAndEnd]:

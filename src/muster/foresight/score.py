@@ -43,7 +43,7 @@ def score(kept: Sequence[KeptForecast]) -> list[Scored]:
     groups += _by("made", kept, lambda each: each.mark, MARKS)
     groups += _by("horizon", kept, _horizon, [_horizon_name(at) for at in range(len(HORIZONS))])
     groups += _by("pool", kept, lambda each: each.pool, sorted({each.pool for each in kept}))
-    groups += _by("kind", kept, _kind, ("own progress", "like jobs"))
+    groups += _by("kind", kept, _kind, ("own progress", "similar jobs"))
     return groups
 
 
@@ -106,7 +106,7 @@ def _horizon_name(at: int) -> str:
 
 
 def _kind(kept: KeptForecast) -> str:
-    return "like jobs" if kept.rests_on else "own progress"
+    return "similar jobs" if kept.rests_on else "own progress"
 
 
 def _place(kept: KeptForecast) -> float:

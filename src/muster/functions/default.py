@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from muster.client.client import Client
+from muster.client.connecting.settings import URL
 from muster.client.errors import ClientError
-from muster.client.settings import URL
 from muster.functions.executor import FunctionExecutor
 from muster.functions.future import FunctionFuture
 from muster.functions.outcome import values_of

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from muster.client.client import Client
+from muster.client.connecting.settings import data_home
 from muster.client.errors import ClientError
-from muster.client.settings import data_home
 from muster.functions.call import HUGE, name_of, write_call
 from muster.functions.future import FunctionFuture
 from muster.functions.progress import progress_of, visible

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from muster.client.errors import ClientError
-from muster.client.handle import Handle
+from muster.client.handles.handle import Handle
 from muster.functions.errors import FunctionError
 from muster.functions.outcome import values_of
-from muster.wire.records import OVER, JobRecord
+from muster.wire.api.records import OVER, JobRecord
 
 T = TypeVar("T")
 

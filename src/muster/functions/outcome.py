@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.functions.call import HUGE, CallError, ResultHeader, read_result, results_of
 from muster.functions.errors import FunctionError, RemoteTraceback
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 
 LATE = 10.0
 """s after a job's end until its result may be seen here: NFS shows what another machine wrote only

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
-from muster.client.handle import Handle
-from muster.wire.records import OVER, JobRecord
+from muster.client.handles.handle import Handle
+from muster.wire.api.records import OVER, JobRecord
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -7,7 +7,7 @@ from pathlib import Path
 from muster.client.client import Client
 from muster.client.errors import ClientError
 from muster.functions.call import CALL, RESULT
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 
 IGNORED = ".musterignore"
 """Has the last word on what is packed: the folder may be below a repository that ignores it."""
@@ -15,8 +15,8 @@ IGNORED = ".musterignore"
 
 def sent(client: Client, folder: Path) -> str:
     """Send the call of a folder to the daemon; return what a job ships to get it."""
-    from muster.client.pack import pack_folder  # slow to import, and seldom needed
-    from muster.client.pack_upload import upload
+    from muster.client.sending.pack import pack_folder  # slow to import, and seldom needed
+    from muster.client.sending.pack_upload import upload
 
     (folder / IGNORED).write_text(f"!{CALL}\n", encoding="utf-8")
     pack = pack_folder(folder)

@@ -75,7 +75,7 @@ class ModelProfile:
 
 @dataclass(frozen=True, slots=True)
 class CapturedShape:
-    """A training as it has shown itself, or as one of like jobs has: its model and its batch."""
+    """A training as it has shown itself, or as one of similar jobs has: its model and its batch."""
 
     profile: ModelProfile
     batch: int | None = None

@@ -226,6 +226,8 @@ class QueueRank:
     """Devices that its pool uses, of the types that the job may have."""
     entitled: int = field(default=0, compare=False)
     priority: int = 0
+    holding: tuple[QueueRival, ...] = ()
+    """If nobody is ahead of it: those served after it, with what it could use or cannot have."""
 
 
 @dataclass(frozen=True, slots=True)

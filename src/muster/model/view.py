@@ -113,7 +113,7 @@ class View:
     names: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     """Live jobs' numbers by full name, to resolve user input and keep a user's names unique."""
     shapes: Mapping[int, CapturedShape] = field(default_factory=dict)
-    """What the trainings of jobs look like, captured by them or by like jobs; others are unknown."""
+    """What the trainings of jobs look like, captured by them or by similar jobs; others are unknown."""
     knowledge: Any = None
     """Measurements of all jobs, as `perf.predict.Knowledge`; None: none. The same object as long as
     nothing has changed."""

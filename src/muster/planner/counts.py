@@ -25,7 +25,7 @@ def _count(job: Job, spec: RoleSpec, workers: int, servers: int | None) -> int:
     if servers is not None:
         return servers
     if spec.optional:
-        return 0  # the cycle adds them where they help, see `core/cycle/staff_servers.py`
+        return 0  # the cycle adds them where they help, see `core/cycle/steering/staff_servers.py`
     range_of_workers = job.workers.most - job.workers.gang
     if not range_of_workers:
         return spec.least

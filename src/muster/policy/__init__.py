@@ -1,1 +1,1 @@
-"""Who gets how much: one file per policy."""
+"""Who gets how much: the policies of others and our own, behind one interface."""

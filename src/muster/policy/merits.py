@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from muster.model.reason import Measure
 from muster.model.view import JobState, View
 from muster.policy.base import Merits
-from muster.policy.bids import Bid
+from muster.policy.market.bids import Bid
 from muster.policy.room import Room
 from muster.policy.unknown import remaining
 

@@ -37,20 +37,20 @@ from typing import Any, ClassVar
 
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
-from muster.policy.ample import best_for_all, may_fit
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.bids import STANDS, Alike, Bid, BidMemory, Dues, Trial, bid_on
-from muster.policy.deal import Offer, deal
+from muster.policy.market.ample import best_for_all, may_fit
+from muster.policy.market.bids import STANDS, Alike, Bid, BidMemory, Dues, Trial, bid_on
+from muster.policy.market.deal import Offer, deal
+from muster.policy.market.offers import offers_of
+from muster.policy.market.price_list import PriceList, price_all
+from muster.policy.market.spans import Spans
+from muster.policy.market.stops import Stops, raised
+from muster.policy.market.trials import Trials
+from muster.policy.market.type_choice import choose_types
+from muster.policy.market.uncertainty import FIRMEST
+from muster.policy.market.urgency import Urgency
 from muster.policy.merits import by_worth
-from muster.policy.offers import offers_of
-from muster.policy.price_list import PriceList, price_all
 from muster.policy.room import Room
-from muster.policy.spans import Spans
-from muster.policy.stops import Stops, raised
-from muster.policy.trials import Trials
-from muster.policy.type_choice import choose_types
-from muster.policy.uncertainty import FIRMEST
-from muster.policy.urgency import Urgency
 
 AGAIN, AGE = 60.0, 0.1
 """s after which the policy asks about jobs that still show how fast they are: at least, for each that

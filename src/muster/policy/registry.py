@@ -1,4 +1,4 @@
-"""Every policy by name: those that the modules of this package list in `POLICIES`.
+"""Every policy by name: those that the modules of this package and below list in `POLICIES`.
 
 A name may be followed by options, `muster:makespan=0.7`: fields of the policy whose metadata has their
 `range`. A policy with `aims` takes one of them as an option, too, `muster:aim=makespan`: a name for the
@@ -8,7 +8,7 @@ values of some fields. The last option that sets a field holds.
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields, replace
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 from muster import policy
@@ -91,7 +91,7 @@ def every_aim() -> tuple[str, ...]:
 
 
 def _found() -> Iterator[Policy]:
-    for module in iter_modules(policy.__path__, "muster.policy."):
+    for module in walk_packages(policy.__path__, "muster.policy."):
         if module.name != __name__:
             yield from getattr(import_module(module.name), "POLICIES", ())
 

@@ -21,8 +21,8 @@ from muster.model.placement import Placement
 from muster.model.pool import ROOT, Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.planner.counts import plan_for
-from muster.policy.protected import protected
-from muster.policy.straddle import straddles
+from muster.policy.market.protected import protected
+from muster.policy.market.straddle import straddles
 
 _FREE_TO_CHANGE = (Phase.WAITING, Phase.RUNNING)
 UNBOUNDED = 1 << 30

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from muster.wire.join_token import JoinToken
+from muster.wire.agents.join_token import JoinToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from muster.wire.messages import Message
+from muster.wire.tasks.messages import Message
 
 NO_ANSWER = "no answer"
 """How a task ended whose process was not seen to exit."""

@@ -20,7 +20,7 @@ from muster.roster.acts import (
     Terms,
     Wake,
 )
-from muster.wire.messages import (
+from muster.wire.tasks.messages import (
     ROLES,
     Changed,
     Failed,

@@ -9,10 +9,10 @@ from math import isfinite
 
 from muster.runtime.errors import BadTrainingError
 from muster.runtime.settings import TaskSettings, from_environment
-from muster.wire.channel import Channel
-from muster.wire.introduction import introduce
-from muster.wire.messages import Received, Report
-from muster.wire.tls_stream import TlsStream
+from muster.wire.agents.tls_stream import TlsStream
+from muster.wire.tasks.channel import Channel
+from muster.wire.tasks.introduction import introduce
+from muster.wire.tasks.messages import Received, Report
 
 TIMEOUT = 5.0
 """Seconds for the daemon to answer: a training must not wait longer for its metrics."""

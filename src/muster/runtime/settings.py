@@ -6,7 +6,7 @@ from math import inf, nan
 
 from muster.ending import Ending, parse_ending
 from muster.runtime.errors import MusterError
-from muster.wire.messages import ROLES
+from muster.wire.tasks.messages import ROLES
 
 TLS = "tls://"
 """Before the address of a coordinator that listens with TLS."""

@@ -165,8 +165,10 @@ class Engine:
         self.cycles = 0
         self.events = 0
         self._parents = TraceParents()
-        self._holds = False
-        """Whether it began with jobs on hold: nobody releases them."""
+        self._keeps = False
+        """Whether it began with jobs that may not start: on hold, which nobody ends, or delayed."""
+        self._delays: deque[float] = deque()
+        """When jobs that it began with may start, s, in order."""
         self.sweeps = SweepsDriver(setting.sweeps)
         self._is_informed = is_informed(setting.pools, setting.policy)
         self._cycle = setting.cycle()
@@ -198,7 +200,10 @@ class Engine:
         for number, state in midway.view.jobs.items():
             self.executor.resume(state, midway.lives[number])
             self._parents.resume(state.job)
-        self._holds = any(state.held_by for state in midway.view.jobs.values())
+        delays = {state.not_before for state in midway.view.jobs.values()}
+        self._delays.extend(sorted(at for at in delays if at > midway.now))
+        held = any(state.held_by for state in midway.view.jobs.values())
+        self._keeps = held or bool(self._delays)
 
     def frames(self) -> Iterator[Frame]:
         """Run to the end; yield a frame per cycle."""
@@ -272,13 +277,17 @@ class Engine:
 
     def _due(self, facts: Sequence[Event]) -> bool:
         """Whether to decide at this moment."""
-        now = self.clock.now()
+        now, ripe = self.clock.now(), False
+        while self._delays and self._delays[0] <= now:
+            self._delays.popleft()
+            self._idle, ripe = 0, True
         if self.setting.rounds:
             return round(now / self.setting.interval) * self.setting.interval == now
-        if now < self._rested and (facts or now >= self._tick):
+        due = bool(facts) or ripe or now >= self._tick
+        if due and now < self._rested:
             self._tick = self._rested
             return False
-        return now >= self._tick or bool(facts)
+        return due
 
     def _settle(self) -> Iterator[Frame]:
         """Run cycles until nothing more changes at this moment."""
@@ -297,10 +306,8 @@ class Engine:
     def _once(self) -> tuple[Frame, list[Event]]:
         """Run a cycle; return its frame and the events it led to at once."""
         now, before = self.clock.now(), self._informed()
-        if self._parents.waiting:
+        if self._parents.waiting or self._keeps:
             before = startable(before, now)
-        elif self._holds:  # delays after losses are short, and nothing wakes the clock after them
-            before = startable(before, inf)
         decided = self._cycle.decide(before, now, self._memory)
         check(before, decided)
         self._memory = decided.memory
@@ -334,6 +341,8 @@ class Engine:
             first = min(first, self._next.at)
         if self._incidents:
             first = min(first, self._incidents[0].at)
+        if self._delays:
+            first = min(first, self._delays[0])
         first = max(first, now)
         if first == inf and self._idle > IDLE:
             return inf

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from muster.store import lists
 from muster.store.schema import identities, invitations, settings
-from muster.wire.records import IdentityRecord, InvitationRecord
+from muster.wire.api.trust_records import IdentityRecord, InvitationRecord
 
 EPOCH = "epoch"
 """The setting that counts the daemons that took charge."""

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from sqlalchemy import Connection, delete, insert, select
 
 from muster.store.schema import audit
-from muster.wire.records import ActRecord
+from muster.wire.api.trust_records import ActRecord
 
 KEEP = 200_000
 """Entries kept: some 40 MB."""

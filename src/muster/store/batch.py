@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.model.task import Fact
-from muster.wire.records import ActRecord, JobRecord, PredictionRecord
-from muster.wire.sweep_records import SweepRecord
+from muster.wire.api.job_records import JobRecord, PredictionRecord
+from muster.wire.api.sweep_records import SweepRecord
+from muster.wire.api.trust_records import ActRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class ForecastRow:
     waited: bool
     """Whether the job was waiting."""
     rests_on: int
-    """Like jobs that it rests on; 0: its own progress."""
+    """Similar jobs that it rests on; 0: its own progress."""
     came: float | None = None
 
 

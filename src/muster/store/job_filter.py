@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, select
 
 from muster.store.schema import jobs, labels
 
@@ -29,9 +29,7 @@ class JobFilter:
     """Submitted before this time."""
 
 
-def conditions(
-    connection: Connection, wanted: JobFilter, *, counting: bool = False
-) -> list[ColumnElement[bool]]:
+def conditions(dialect: str, wanted: JobFilter, *, counting: bool = False) -> list[ColumnElement[bool]]:
     """Return what a job's row must have, whoever may see it.
 
     `counting`: all jobs are looked at, of which the index by status has all that is counted. As an
@@ -44,7 +42,7 @@ def conditions(
         if value is not None
     ]
     if wanted.name is not None:
-        found.append(_named(wanted.name, connection.dialect.name))
+        found.append(_named(wanted.name, dialect))
     found += [number.in_(_labelled(key, value)) for key, value in wanted.labels]
     if wanted.since is not None:
         found.append(jobs.c.submitted >= wanted.since)

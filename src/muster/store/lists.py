@@ -1,20 +1,35 @@
 """Tables beside the journal: rows of jobs, keys, predictions and notes, and pages of jobs."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Table, delete, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Select,
+    Table,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+)
 
 from muster.model.event import Submitted
 from muster.model.sweep import MemberSubmitted
 from muster.model.task import Fact, job_of
 from muster.store.codec import decode_record, encode_record
+from muster.store.job_filter import JobFilter, conditions
 from muster.store.schema import jobs, notes
 from muster.store.upsert import upsert_of
-from muster.wire.records import JobRecord, PredictionRecord
+from muster.wire.api.job_records import JobRecord, PredictionRecord
 
 Row = dict[str, Any]
+
+STATEMENTS = 256
+"""Statements kept: making one takes as long as running it."""
 
 
 def job_rows(records: Sequence[JobRecord]) -> list[Row]:
@@ -76,13 +91,46 @@ def add(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
         connection.execute(insert(table), rows)
 
 
-def page(
-    connection: Connection,
+def page(connection: Connection, statement: Select[Any]) -> list[JobRecord]:
+    """Return a page of jobs, highest number first."""
+    found = connection.scalar(statement)
+    records = decode_record(f"[{found or ''}]", list[JobRecord])
+    return sorted(records, key=lambda record: record.number, reverse=True)
+
+
+@lru_cache(STATEMENTS)
+def page_of(
+    dialect: str, wanted: JobFilter, statuses: tuple[str, ...], before: int | None, limit: int
+) -> Select[Any]:
+    """Return the statement of a page; one asked for again and again is made once."""
+    found = conditions(dialect, wanted)
+    if statuses:
+        found.append(jobs.c.status.in_(statuses))
+    if before is not None:
+        found.append(jobs.c.number < before)
+    return newest(found, wanted.users_or_pools, limit)
+
+
+@lru_cache(STATEMENTS)
+def counts_of(dialect: str, wanted: JobFilter) -> tuple[Select[Any], ...]:
+    """Return the statements that count these jobs by status: one for each index."""
+    query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
+    query = query.where(*conditions(dialect, wanted, counting=True))
+    if wanted.users_or_pools is None:
+        return (query,)
+    mine, shared = wanted.users_or_pools
+    own = query.where(jobs.c.user == mine)
+    if not shared:
+        return (own,)
+    return own, query.where(jobs.c.pool.in_(shared), jobs.c.user != mine)
+
+
+def newest(
     wanted: Sequence[ColumnElement[bool]],
     users_or_pools: tuple[str, tuple[str, ...]] | None,
     limit: int,
-) -> list[JobRecord]:
-    """Return a page of jobs, highest number first."""
+) -> Select[Any]:
+    """Return the statement of a page of these jobs."""
     ways = [wanted]
     if users_or_pools is not None:
         mine, shared = users_or_pools
@@ -92,9 +140,7 @@ def page(
     query = select(jobs.c.body).where(or_(*(_among(way, limit) for way in ways)))
     rows = query.order_by(jobs.c.number.desc()).limit(limit).subquery()
     # As one row: between any two rows, this thread might have to wait for a busy one.
-    found = connection.scalar(select(func.aggregate_strings(rows.c.body, ",")))
-    records = decode_record(f"[{found or ''}]", list[JobRecord])
-    return sorted(records, key=lambda record: record.number, reverse=True)
+    return select(func.aggregate_strings(rows.c.body, ","))
 
 
 def _among(wanted: Sequence[ColumnElement[bool]], limit: int) -> ColumnElement[bool]:

@@ -17,7 +17,7 @@ from muster.store.schema import (
     spans,
     sweeps,
 )
-from muster.wire.records import OVER, JobRecord
+from muster.wire.api.job_records import OVER, JobRecord
 
 AT_ONCE = 500
 """Jobs removed or thinned in one transaction: writes wait some 50 ms."""

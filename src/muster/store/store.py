@@ -45,18 +45,12 @@ from muster.store.batch import (
 from muster.store.codec import decode_record
 from muster.store.database import Database
 from muster.store.errors import UnwritableError
-from muster.store.job_filter import JobFilter, conditions
+from muster.store.job_filter import JobFilter
 from muster.store.schema import jobs, keys, labels, notes, predictions, settings, snapshots, tokens
 from muster.store.spans import OwnedSpan
-from muster.wire.records import (
-    ActRecord,
-    IdentityRecord,
-    InvitationRecord,
-    JobRecord,
-    PredictionRecord,
-    TokenRecord,
-)
-from muster.wire.sweep_records import SweepRecord
+from muster.wire.api.job_records import JobRecord, PredictionRecord
+from muster.wire.api.sweep_records import SweepRecord
+from muster.wire.api.trust_records import ActRecord, IdentityRecord, InvitationRecord, TokenRecord
 
 KEEP_EVENTS = 1_000_000
 """Facts kept before the older snapshot, for people to read; some 120 to 400 MB."""
@@ -184,12 +178,8 @@ class Store:
     ) -> list[JobRecord]:
         """Return these jobs, newest first. `before`: the last number of the previous page."""
         with self._database.reading() as connection:
-            found = conditions(connection, wanted)
-            if statuses:
-                found.append(jobs.c.status.in_(statuses))
-            if before is not None:
-                found.append(jobs.c.number < before)
-            return lists.page(connection, found, wanted.users_or_pools, limit)
+            dialect = connection.dialect.name
+            return lists.page(connection, lists.page_of(dialect, wanted, statuses, before, limit))
 
     def job(self, number: int) -> JobRecord | None:
         """Return the job of a number."""
@@ -202,18 +192,9 @@ class Store:
 
     def counts(self, wanted: JobFilter | None = None) -> dict[str, int]:
         """Return the number of these jobs by status."""
-        wanted = wanted or JobFilter()
-        query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
         found: Counter[str] = Counter()
         with self._database.reading() as connection:
-            query = query.where(*conditions(connection, wanted, counting=True))
-            ways = [query]
-            if wanted.users_or_pools is not None:  # one query for each index
-                mine, shared = wanted.users_or_pools
-                ways = [query.where(jobs.c.user == mine)]
-                if shared:
-                    ways.append(query.where(jobs.c.pool.in_(shared), jobs.c.user != mine))
-            for way in ways:
+            for way in lists.counts_of(connection.dialect.name, wanted or JobFilter()):
                 found.update({row[0]: row[1] for row in connection.execute(way)})
         return dict(found)
 
@@ -227,7 +208,7 @@ class Store:
         """Return the jobs of these numbers."""
         wanted = [jobs.c.number >= first, jobs.c.number <= last]
         with self._database.reading() as connection:
-            return lists.page(connection, wanted, None, last - first + 1)
+            return lists.page(connection, lists.newest(wanted, None, last - first + 1))
 
     def sweeps(
         self,

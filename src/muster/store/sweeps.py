@@ -5,7 +5,7 @@ from sqlalchemy import ColumnElement, Connection, func, or_, select
 from muster.store import lists
 from muster.store.codec import decode_record, encode_record
 from muster.store.schema import sweeps
-from muster.wire.sweep_records import SweepRecord
+from muster.wire.api.sweep_records import SweepRecord
 
 
 def put(connection: Connection, records: tuple[SweepRecord, ...]) -> None:

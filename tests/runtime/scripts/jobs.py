@@ -12,7 +12,7 @@ from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import Launch, LaunchOutcome
 from muster.runtime.launch.tasks import Tasks
 from muster.runtime.members.peers import ask
-from muster.wire.messages import Message, StepDone
+from muster.wire.tasks.messages import Message, StepDone
 from tests.runtime.scripts import tasks
 
 TRAIN = Path(__file__).with_name("train.py")

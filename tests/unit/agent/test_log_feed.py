@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muster.agent.talk.log_feed import PART, WINDOW, LogFeed
 from muster.model.task import LogPiece
-from muster.wire.agent_messages import LogPart
+from muster.wire.agents.agent_messages import LogPart
 from tests.pretended_daemon import data_of
 
 LOG = "7/1/worker-0.log"

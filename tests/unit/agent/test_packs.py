@@ -13,7 +13,7 @@ from muster.executors.fleet.packs import PackSource
 from muster.executors.packs import PackFolder
 from muster.model.job import Role
 from muster.model.task import TaskId, TaskOrder
-from muster.wire.agent_messages import NeedPack
+from muster.wire.agents.agent_messages import NeedPack
 
 DATA = bytes(range(256)) * 10
 DIGEST = "sha256:" + hashlib.sha256(DATA).hexdigest()

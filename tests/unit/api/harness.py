@@ -18,7 +18,7 @@ from muster.api.door.limits import Limits
 from muster.api.door.listener import Tls, bound, serve, url_of
 from muster.api.door.unix_socket import bound_unix
 from muster.client import Client
-from muster.client.in_process import InProcess
+from muster.client.connecting.in_process import InProcess
 from muster.daemon.service.protocol import Service
 from tests.fake_service import FakeService
 

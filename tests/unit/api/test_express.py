@@ -1,4 +1,4 @@
-"""Submissions take a short way around FastAPI: callers cannot tell."""
+"""Submissions and plain lists take a short way around FastAPI: callers cannot tell."""
 
 import asyncio
 from typing import Any
@@ -41,6 +41,33 @@ def test_both_ways_answer_the_same(
         assert short.json().keys() == long.json().keys()
     else:
         assert short.json() == long.json()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "limit=2",
+        "limit=2&order=active",
+        "order=newest",
+        "limit=0",
+        "limit=1001",
+        "limit=2&limit=3",
+        "limit=٢",
+        "order=oldest",
+        "limit=%32",
+        "user=bob",
+        "size=3",
+    ],
+)
+def test_both_ways_list_the_same(api: Api, monkeypatch: pytest.MonkeyPatch, query: str) -> None:
+    for name in ("one", "two", "three"):
+        api.http("ada").post("/v1/jobs", json={**JOB, "name": name})
+    short = api.http("ada").get(f"/v1/jobs?{query}")
+    monkeypatch.setattr(express, "_plain_list", lambda scope: None)
+    long = api.http("ada").get(f"/v1/jobs?{query}")
+    assert (short.status_code, short.json()) == (long.status_code, long.json())
+    assert short.headers["Content-Type"] == long.headers["Content-Type"]
 
 
 def test_requests_that_come_together_ask_the_store_once() -> None:

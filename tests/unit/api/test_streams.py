@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from muster.api.door.limits import Limits
-from muster.client.sse import Event, events
+from muster.client.connecting.sse import Event, events
 from tests.unit.api.harness import Api, running_api
 
 JOB = {"name": "a", "command": "python train.py"}

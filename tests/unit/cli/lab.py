@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 
 from muster.client import Client
-from muster.client.in_process import InProcess
-from muster.wire.records import (
+from muster.client.connecting.in_process import InProcess
+from muster.wire.api.records import (
     ChangeRecord,
     Forecast,
     JobRecord,

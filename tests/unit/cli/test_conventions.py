@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Context
 from typer.main import get_command
 
 from muster import __version__
@@ -132,6 +133,32 @@ def test_job_names_are_completed_and_a_silent_daemon_completes_nothing(
     assert complete_jobs("be") == []
 
 
+LIVE_ONLY = (
+    *("stop", "attach", "exec", "resize", "forward", "hold", "release", "requeue", "priority"),
+    *("until", "defrag"),
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "offered"),
+    [
+        *((command, ["bert"]) for command in LIVE_ONLY),
+        *((command, ["bert", "beta"]) for command in ("logs", "show", "why", "rerun")),
+    ],
+)
+def test_what_changes_a_job_or_leads_into_it_is_offered_live_ones(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, command: str, offered: list[str]
+) -> None:
+    from muster import client
+
+    lab.put(a_waiting_job(13, "bert"), an_ended_job(9, "beta", "failed"))
+    monkeypatch.setattr(client, "Client", lambda **_: lab.client())
+    asked = found([command])
+    which = next(each for each in asked.params if each.name == "which")
+    names = which.shell_complete(Context(asked), "be")
+    assert [each.value for each in names] == offered
+
+
 def test_the_manual_has_every_command_and_option() -> None:
     page = man_page(ROOT)
     plain = page.replace("\\-", "-")
@@ -159,3 +186,40 @@ def test_zsh_completes_at_the_first_question() -> None:
     script = muster("completion", "zsh").stdout
     assert "loadautofunc" in script
     assert script.index('_muster_completion "$@"') < script.index("compdef _muster_completion muster")
+
+
+@pytest.mark.parametrize("words", [[], ["run"], ["sweep"], ["sweep", "show"]], ids=" ".join)
+def test_flags_are_shown_without_a_type(words: list[str]) -> None:
+    assert "<bool>" not in muster(*words, "-h").stdout
+
+
+def test_the_paragraphs_of_a_help_fill_the_terminal() -> None:
+    """A sentence is not broken where its docstring happens to be."""
+    lines = muster("cp", "-h", env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"}).stdout.splitlines()
+    assert any("lead nowhere else but to its own folder and its checkpoints." in line for line in lines)
+
+
+def test_json_is_short_for_the_output_of_that_name(lab: Lab) -> None:
+    lab.put(a_waiting_job(13, "bert"))
+    for words in (["ps"], ["show", "13"], ["status"], ["pool", "list"], ["sweep", "ls"], ["usage"]):
+        long, short = muster(*words, "-o", "json").stdout, muster(*words, "--json").stdout
+        assert long.lstrip()[0] in "[{", words
+        assert short.lstrip()[0] == long.lstrip()[0], words
+
+
+def test_json_after_two_dashes_is_the_scripts_own(lab: Lab) -> None:
+    muster("run", "-y", "--", "echo", "--json")
+    assert lab.service.entries[max(lab.service.entries)].job.command == ("echo", "--json")
+
+
+def test_a_wrong_value_is_told_in_our_words(lab: Lab) -> None:
+    told = " ".join(muster("ps", "-o", "yam", code=2).stderr.split())
+    assert "Value error" not in told
+    assert "'yam' is not one of" in told
+
+
+def test_who_asks_for_yaml_is_told_what_there_is() -> None:
+    told = " ".join(muster("rerun", "12", "-o", "yaml", code=2).stderr.replace("│", " ").split())
+    assert "JSON is valid YAML: -o json; the job as a file: muster template save JOB NAME" in told
+    told = " ".join(muster("ps", "-o", "yaml", code=2).stderr.replace("│", " ").split())
+    assert "JSON is valid YAML: -o json" in told and "template" not in told

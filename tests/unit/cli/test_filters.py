@@ -3,11 +3,13 @@
 import json
 import re
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from muster.wire.job_relations import ParentRecord
+from muster.wire.api.job_relations import ParentRecord
+from muster.wire.api.records import StatusRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import HOUR, Lab, a_job, a_waiting_job, an_ended_job
 
@@ -39,8 +41,30 @@ def test_a_filter_that_is_none_is_told_with_its_option(lab: Lab) -> None:
     assert "--status: 'runing' is not a status (did you mean 'running'?)" in muster(
         "ps", "--status", "runing", code=1
     ).stderr + str(muster("ps", "--status", "runing", code=1).exception)
-    problem = muster("ps", "--since", "yesterday", code=1).exception
-    assert "--since: 'yesterday' is neither a time ago, such as 2h, nor a date" in str(problem)
+    problem = muster("ps", "--since", "last week", code=1).exception
+    assert "--since: 'last week' is neither a time ago, such as 2h, nor a date" in str(problem)
+    begun = muster("ps", "--status", "run", code=1).exception
+    assert "(did you mean 'running'?)" in str(begun)
+
+
+def test_today_and_yesterday_begin_at_midnight(lab: Lab) -> None:
+    midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    before = (midnight - timedelta(days=1)).timestamp() + 60
+    lab.put(a_job(12, "new", submitted=time.time()), a_job(13, "old", submitted=before))
+    assert listed("--since", "today") == ["new"]
+    assert sorted(listed("--since", "yesterday")) == ["new", "old"]
+    assert listed("--before", "today") == ["old"]
+
+
+def test_a_pool_that_is_none_is_told_where_nothing_matches(three: Lab) -> None:
+    done = muster("ps", "--pool", "reserch")
+    assert "no pool 'reserch' (did you mean 'research'?)" in done.stderr
+    assert "no pool" not in muster("ps", "--pool", "research").stderr
+    assert "no pool 'reserch'" in muster("stop", "-y", "--pool", "reserch").stderr
+
+
+def test_waiting_for_nothing_says_so(three: Lab) -> None:
+    assert "no live job matches; nothing to wait for" in muster("wait", "-l", "run=z").stderr
 
 
 def test_jobs_that_match_are_stopped_together_and_others_run_on(three: Lab) -> None:
@@ -124,6 +148,29 @@ def test_the_status_tells_what_needs_attention(lab: Lab) -> None:
     ]
 
 
+def test_nobody_is_told_of_lateness_that_was_foreseen_nor_of_how_a_session_ended(lab: Lab) -> None:
+    now = time.time()
+    lab.put(
+        a_job(
+            1, "within", user="root", predicted_finish=now - 5, finish_low=now - 9, finish_high=now + 60
+        ),
+        a_job(
+            2,
+            "beyond",
+            user="root",
+            predicted_finish=now - 60,
+            finish_low=now - 90,
+            finish_high=now - 5,
+        ),
+        a_job(3, "session", user="root", predicted_finish=now - 60, interactive=True),
+        an_ended_job(
+            4, "left", "failed", user="root", ended=now - 9, error="exit code 3", interactive=True
+        ),
+    )
+    notes = json.loads(muster("status", "--json").stdout)["attention"]
+    assert [note.split(" is late")[0] for note in notes] == ["job 2 (beyond)"]
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project, and a home of its own."""
@@ -181,3 +228,22 @@ def test_a_job_is_run_again_with_changes(lab: Lab, here: Path) -> None:
 def test_the_arguments_of_a_shell_command_are_not_guessed(lab: Lab, here: Path) -> None:
     lab.service.requests[12] = {"name": "a", "command": "a && b", "shell": True, "folder": str(here)}
     assert "run by a shell" in str(muster("rerun", "12", "-y", "--", "x", code=1).exception)
+
+
+def test_the_status_of_a_daemon_that_starts_is_not_that_of_an_empty_cluster(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it stands it answers this request alone, without what it does not know yet."""
+    stands = lab.service.status
+    answers = [StatusRecord("0", "", "starting", 0.0, "", 0, 0, 0, 0, 0, 0.0)]
+
+    async def status() -> StatusRecord:
+        return answers.pop() if answers else await stands()
+
+    monkeypatch.setattr(lab.service, "status", status)
+    told = muster("status")
+    assert told.stderr == (
+        "muster: the daemon is starting; waiting until it knows its devices and jobs\n"
+    )
+    assert "policy muster" in told.stdout
+    assert muster("status").stderr == ""

@@ -4,17 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from muster.cli.main import app
 from muster.files.errors import InputError
+from tests.unit.cli.invoke import invoke
 
 CURVES = Path(__file__).parents[3] / "examples/training/curves"
 
 
 def printed(*arguments: str | Path) -> str:
     """What the command prints."""
-    result = CliRunner().invoke(app, ["forecast", *map(str, arguments)])
+    result = invoke(["forecast", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -28,7 +27,7 @@ def losses(folder: Path, *lines: str) -> Path:
 
 def refused(path: Path) -> str:
     """The one line that says what is wrong."""
-    result = CliRunner().invoke(app, ["forecast", str(path)])
+    result = invoke(["forecast", str(path)])
     assert isinstance(result.exception, InputError)
     return str(result.exception)
 
@@ -76,5 +75,5 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_target_that_is_none_is_refused(tmp_path: Path) -> None:
     path = losses(tmp_path, "1,2.0", "2,1.5")
-    result = CliRunner().invoke(app, ["forecast", str(path), "--decrease", "200%"])
+    result = invoke(["forecast", str(path), "--decrease", "200%"])
     assert "is not a target" in str(result.exception)

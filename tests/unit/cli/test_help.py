@@ -41,11 +41,9 @@ COMMANDS = list(commands(get_command(app)))
 ALL_HELP = f"""
 import sys
 from pathlib import Path
-from typer.testing import CliRunner
-from muster.cli.main import app
-before = set(sys.modules)
+from tests.unit.cli.invoke import invoke
 for words in {[[], *COMMANDS]!r}:
-    result = CliRunner().invoke(app, [*words, "--help"])
+    result = invoke([*words, "--help"])
     assert result.exit_code == 0, result.output
 print(*sys.modules)
 """

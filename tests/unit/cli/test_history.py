@@ -8,7 +8,7 @@ import pytest
 
 from muster.cli import connect
 from muster.daemon.service.protocol import Caller
-from muster.wire.history_records import CurveRecord, JobCurves, SpanRecord, TimelinePage
+from muster.wire.api.history_records import CurveRecord, JobCurves, SpanRecord, TimelinePage
 from tests.unit.api.harness import Api, running_api
 from tests.unit.cli.invoke import muster
 

@@ -6,9 +6,9 @@ import pytest
 
 from muster.cli.history.export import trace_of
 from muster.sim.trace.open_trace import open_trace
-from muster.wire.history_records import SpanRecord
-from muster.wire.job_relations import ParentRecord
-from muster.wire.records import JobRecord
+from muster.wire.api.history_records import SpanRecord
+from muster.wire.api.job_relations import ParentRecord
+from muster.wire.api.records import JobRecord
 
 DAY = 86_400.0
 NOW = 1.7e9

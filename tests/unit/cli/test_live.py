@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from muster.cli.jobs import top
+from muster.cli.jobs.reading import top
 from muster.cli.render.live import MOST_JOBS, MOST_NODES, WIDTH, ClusterFrame, live
-from muster.wire.records import ChangeRecord, PoolRecord, QuotaRecord
+from muster.wire.api.records import ChangeRecord, PoolRecord, QuotaRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import Lab, a_job, a_node, a_task, a_waiting_job, an_ended_job
 
@@ -142,6 +142,6 @@ def test_top_outlives_the_daemon(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(top, "on_terminal", lambda: True)
     monkeypatch.setattr(top, "live", draw)
-    monkeypatch.setattr("muster.cli.jobs.top.time.sleep", later)
+    monkeypatch.setattr("muster.cli.jobs.reading.top.time.sleep", later)
     muster("top")
     assert [frame.trouble.endswith("no daemon there") for frame in frames] == [False, True, False]

@@ -8,7 +8,7 @@ from pathlib import Path
 from muster.cli.render.live import MOST_NODES, ClusterFrame
 from muster.cli.render.node_page import node_page
 from muster.cli.render.node_table import node_table
-from muster.wire.records import NodeHealth, NodeTaskRecord
+from muster.wire.api.records import NodeHealth, NodeTaskRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import Lab, a_node
 from tests.unit.cli.test_live import drawn, the_line

@@ -10,9 +10,9 @@ import pytest
 
 from muster.cli.admin.deadline import seconds_until
 from muster.cli.render.pool_table import pool_table
-from muster.client.settings import ClientSettings, kept_settings, write_settings
+from muster.client.connecting.settings import ClientSettings, kept_settings, write_settings
 from muster.files.errors import InputError
-from muster.wire.records import LeavingRecord, PoolRecord, QuotaRecord
+from muster.wire.api.records import ActRecord, LeavingRecord, PoolRecord, QuotaRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import Lab, a_node
 
@@ -20,6 +20,11 @@ from tests.unit.cli.lab import Lab, a_node
 def words(text: str) -> list[str]:
     """Lines with single spaces."""
     return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_what_to_tell_of_is_checked_with_its_option(lab: Lab) -> None:
+    wrong = muster("notify", "add", "chat", "--webhook", "https://x.org/y", "--on", "startd", code=1)
+    assert "--on: 'startd' is not a thing to tell of (did you mean 'started'?)" in str(wrong.exception)
 
 
 def test_pools_are_listed_by_device_type(lab: Lab) -> None:
@@ -334,3 +339,26 @@ def test_the_audit_log_is_read(lab: Lab) -> None:
         "AT USER FROM ACT ON OUTCOME DETAIL"
     )
     assert json.loads(muster("audit", "-o", "json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["-u", "zoe"], "nothing by user 'zoe' is in the audit log; users in it: ada, root"),
+        (["-u", "adda"], "nothing by user 'adda' is in the audit log (did you mean 'ada'?)"),
+        (["-u", "ada", "--since", "1h"], "nothing in the audit log matches; try an earlier --since"),
+        (["--since", "1h"], "nothing in the audit log matches; try an earlier --since"),
+    ],
+)
+def test_who_finds_nothing_in_the_audit_log_is_told_why(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, typed: list[str], told: str
+) -> None:
+    log = [ActRecord(1000.0, "root", "drain", "n0"), ActRecord(2000.0, "ada", "submit", "12")]
+
+    async def acts(_: object, user: str | None, since: float, limit: int) -> list[ActRecord]:
+        return [each for each in log if user in (None, each.user) and each.at >= since][-limit:]
+
+    monkeypatch.setattr(lab.service, "acts", acts, raising=False)
+    answer = muster("audit", *typed)
+    assert answer.stderr == f"muster: {told}\n"
+    assert muster("audit", "-u", "ada").stderr == ""

@@ -8,12 +8,11 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from muster.cli.main import app
 from muster.cli.offline.plan import run_plan
 from muster.files import shipped_profile
 from muster.files.errors import InputError
+from tests.unit.cli.invoke import invoke
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 DIKE = EXAMPLES / "clusters/dike-30.yaml"
@@ -25,7 +24,7 @@ GPT = EXAMPLES / "plans/gpt2-small.yaml"
 
 def printed(*arguments: str | Path) -> str:
     """What the command prints."""
-    result = CliRunner().invoke(app, ["plan", *map(str, arguments)])
+    result = invoke(["plan", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -205,13 +204,13 @@ def test_servers_a_job_asks_for_are_planned(tmp_path: Path) -> None:
 
 
 def test_an_aim_that_is_none_is_refused() -> None:
-    result = CliRunner().invoke(app, ["plan", str(DIKE), str(RESNET), "--aim", "cheap"])
+    result = invoke(["plan", str(DIKE), str(RESNET), "--aim", "cheap"])
     assert result.exit_code == 2
     assert "cheap" in result.output
 
 
 def test_no_devices_at_all_are_refused() -> None:
-    assert CliRunner().invoke(app, ["plan", str(DIKE), str(RESNET), "-d", "0"]).exit_code == 2
+    assert invoke(["plan", str(DIKE), str(RESNET), "-d", "0"]).exit_code == 2
 
 
 def test_the_curve_shows_the_speed_by_number_of_devices() -> None:

@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from muster.cli.main import app
 from muster.cli.offline.profile import described
 from muster.cli.render.table import table
 from muster.cli.render.words import size
@@ -13,11 +11,12 @@ from muster.files import shipped_profile
 from muster.files.errors import InputError
 from muster.files.profile.profile_file import profile_schema, profile_text, shipped_profiles
 from muster.files.source.validation import schema_text
+from tests.unit.cli.invoke import invoke
 
 
 def printed(*arguments: str) -> str:
     """What the command prints."""
-    result = CliRunner().invoke(app, list(arguments))
+    result = invoke(list(arguments))
     assert result.exit_code == 0, result.output
     return result.stdout
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muster.cli.jobs.request import interpreter
+from muster.cli.jobs.submitting.request import interpreter
 from muster.client import Client
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import STARTS_NOW, Lab
@@ -43,6 +43,12 @@ def test_a_script_is_run_by_the_users_python_where_they_stand(lab: Lab, here: Pa
     assert record["command"][1:] == ["train.py", "--lr", "0.1"]
     assert Path(record["command"][0]).name.startswith("python")
     assert (record["name"], record["folder"]) == ("train", str(here))
+
+
+def test_what_a_webhook_is_told_is_repeated_or_joined_by_commas(lab: Lab, here: Path) -> None:
+    told = ("--notify-on", "failed,preempted", "--notify-on", "waiting")
+    record = submitted(lab, "--notify", "https://hooks.example.org/x", *told, "train.py")
+    assert record["notify_on"] == ["failed", "preempted", "waiting"]
 
 
 def test_the_python_of_an_active_environment_goes_before_that_of_the_path(tmp_path: Path) -> None:

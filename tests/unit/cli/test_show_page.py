@@ -8,8 +8,8 @@ import pytest
 
 from muster.cli.render.job_page import LAST, job_page
 from muster.cli.render.sparkline import sparkline
-from muster.wire.foresight_records import JobForecastRecord
-from muster.wire.records import ChangeRecord, JobDetail, PredictionRecord, ProgramRecord
+from muster.wire.api.foresight_records import JobForecastRecord
+from muster.wire.api.records import ChangeRecord, JobDetail, PredictionRecord, ProgramRecord
 from tests.unit.cli.lab import a_job, a_task, a_waiting_job
 
 NOW = 1_000_000.0

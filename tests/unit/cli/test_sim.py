@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from muster.cli.main import app
 from muster.files.errors import InputError
 from muster.sim.report.files import read_result
+from tests.unit.cli.invoke import invoke
 from tests.unit.sim.small import cluster_file, trace_file
 
 TWO = ("0,1,100,a", "0,1,50,b")
@@ -27,7 +27,7 @@ def arguments(folder: Path, *more: str | Path, rows: tuple[str, ...] = TWO) -> l
 
 def printed(folder: Path, *more: str | Path) -> str:
     """What a run prints under fifo."""
-    result = CliRunner().invoke(app, arguments(folder, "--policy", "fifo", *more))
+    result = invoke(arguments(folder, "--policy", "fifo", *more))
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -39,7 +39,7 @@ def as_data(folder: Path, *more: str | Path) -> Any:
 
 def refused(folder: Path, *more: str | Path) -> str:
     """The one line that says what is wrong."""
-    result = CliRunner().invoke(app, arguments(folder, *more))
+    result = invoke(arguments(folder, *more))
     assert isinstance(result.exception, InputError), result.output
     return str(result.exception)
 
@@ -159,12 +159,12 @@ def test_what_is_wrong_is_one_line(text: str, tmp_path: Path) -> None:
 
 def test_numbers_out_of_range_are_exit_code_2(tmp_path: Path) -> None:
     for wrong in (("--noise", "-1"), ("--most", "0"), ("--seed", "-1"), ("--resize", "never")):
-        assert CliRunner().invoke(app, arguments(tmp_path, *wrong)).exit_code == 2
+        assert invoke(arguments(tmp_path, *wrong)).exit_code == 2
 
 
 @pytest.mark.parametrize("command", ["run", "compare", "trace"])
 def test_help_has_an_example(command: str) -> None:
-    result = CliRunner().invoke(app, ["sim", command, "--help"])
+    result = invoke(["sim", command, "--help"])
     assert result.exit_code == 0
     assert f"Example: muster sim {command}" in result.stdout
 
@@ -191,7 +191,7 @@ def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr("muster.sim.engine.Cycle.decide", interrupted)
     out = tmp_path / "out"
-    done = CliRunner().invoke(app, arguments(tmp_path, "--policy", "fifo", "--out", out))
+    done = invoke(arguments(tmp_path, "--policy", "fifo", "--out", out))
     assert (done.exit_code, done.stdout) == (130, "")
     assert done.stderr == "muster: stopped without a result\n"
     assert not out.exists()

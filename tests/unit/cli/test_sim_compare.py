@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from muster.cli.main import app
 from muster.cli.sim import compare as sim_compare
 from muster.files.errors import InputError
 from muster.policy.registry import POLICIES
+from tests.unit.cli.invoke import invoke
 from tests.unit.sim.small import cluster_file, trace_file
 
 
@@ -61,7 +61,7 @@ def ran(folder: Path, *more: str | Path) -> Result:
         "--out",
         folder / "out",
     )
-    return CliRunner().invoke(app, ["sim", "compare", *map(str, (*given, *more))])
+    return invoke(["sim", "compare", *map(str, (*given, *more))])
 
 
 def stored(folder: Path) -> list[str]:

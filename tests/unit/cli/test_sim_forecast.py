@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from muster.cli.main import app
 from muster.files.errors import InputError
+from tests.unit.cli.invoke import invoke
 from tests.unit.sim.small import cluster_file, trace_file
 
 ROWS = (*(f"{400 * i},1,300,past{i}" for i in range(10)), "4000,1,300,first", "4010,1,300,second")
@@ -17,7 +16,7 @@ ROWS = (*(f"{400 * i},1,300,past{i}" for i in range(10)), "4000,1,300,first", "4
 def _ask(folder: Path, at: str, *more: str) -> str:
     given = ("--cluster", cluster_file(folder), "--trace", trace_file(folder, *ROWS), "--at", at)
     words = ["sim", "forecast", *map(str, given), "--policy", "fifo", "--pause", "0s", *more]
-    result = CliRunner().invoke(app, words)
+    result = invoke(words)
     if isinstance(result.exception, InputError):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -37,7 +36,7 @@ def test_start_and_finish_with_what_came(tmp_path: Path) -> None:
 def test_a_table_says_what_each_forecast_rests_on(tmp_path: Path) -> None:
     text = _ask(tmp_path, "1h6m50s")
     assert "After 1h06m: 2 live jobs" in text
-    assert "10 like jobs" in text
+    assert "10 similar jobs" in text
     assert "ends were within their 80% interval." in text
 
 

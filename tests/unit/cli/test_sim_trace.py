@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
-from muster.cli.main import app
 from muster.files.errors import InputError
 from muster.sim.trace.generate import GENERATORS
+from tests.unit.cli.invoke import invoke
 from tests.unit.sim.small import cluster_file, trace_file
 
 ROWS = ("0,1,3600,a,ada", "3600,2..4,1800,b,bob")
@@ -17,7 +15,7 @@ HEADING = "submitted,devices,duration,name,user"
 
 def printed(*arguments: str | Path) -> str:
     """What the command prints."""
-    result = CliRunner().invoke(app, ["sim", "trace", *map(str, arguments)])
+    result = invoke(["sim", "trace", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -77,6 +75,6 @@ def test_without_a_trace_the_generators_are_listed() -> None:
 
 
 def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["sim", "trace", str(trace_file(tmp_path, heading="a,b"))])
+    result = invoke(["sim", "trace", str(trace_file(tmp_path, heading="a,b"))])
     assert isinstance(result.exception, InputError)
     assert "columns are missing: submitted, devices, duration" in str(result.exception)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from muster.cli.jobs.options import RunRequest
+from muster.cli.jobs.submitting.options import RunRequest
 from muster.cli.sweeps.options import sweep_options
 from muster.cli.sweeps.plot import drawn, write_image
 from muster.cli.sweeps.show import sweep_page, sweep_table
 from muster.files.errors import InputError
-from muster.wire.sweep_records import MemberRecord, SweepDetail, SweepRecord
+from muster.wire.api.sweep_records import MemberRecord, SweepDetail, SweepRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import Lab
 
@@ -48,6 +48,20 @@ def test_another_metric_ranks_where_it_is_asked_for() -> None:
     lines = sweep_page(DETAIL, "accuracy", largest=True, limit=2).splitlines()
     assert [line.split()[0] for line in lines[4:6]] == ["2", "1"]
     assert lines[-1] == "and 1 more: -n N"
+
+
+def test_columns_of_metrics_are_left_out_where_no_member_reports_any() -> None:
+    silent = tuple(replace(each, metrics={}, epoch=None, rung=0) for each in MEMBERS)
+    heading = sweep_page(SweepDetail(SWEEP, silent)).splitlines()[3]
+    assert heading.split() == ["INDEX", "JOB", "LR", "STATUS", "WHY"]
+
+
+def test_a_parameter_that_the_command_does_not_name_is_told(lab: Lab) -> None:
+    words = ("run", "--dry-run", "--sweep", "lr=0.1,0.2", "--sweep", "seed=1..2")
+    told = muster(*words, "--", "echo", "{seed}").stderr
+    assert "note: {lr} is not in the command; members have it as MUSTER_SWEEP_LR only" in told
+    assert "{seed}" not in told
+    assert "note" not in muster("run", "--dry-run", "--array", "0-3", "--", "echo").stderr
 
 
 def test_sweeps_are_listed() -> None:

@@ -19,10 +19,11 @@ from muster.app.daemon_folder import (
     read_status,
     write_status,
 )
+from muster.app.managed import submitters_of
 from muster.app.options import Listening, UpOptions
 from muster.cli.daemon.commands import data_folder
 from muster.cli.daemon.stop import last_daemon
-from muster.client.settings import ClientSettings, write_settings
+from muster.client.connecting.settings import ClientSettings, write_settings
 from muster.files.errors import InputError
 from tests.unit.cli.invoke import muster
 
@@ -222,13 +223,13 @@ def test_jobs_run_as_their_submitters_where_the_daemon_is_roots(
     run_as: str | None, uid: int, separate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: uid)
-    assert up.submitters_of(run_as).separate is separate
+    assert submitters_of(run_as).separate is separate
 
 
 def test_who_is_not_root_cannot_run_jobs_as_their_submitters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(InputError, match="requires a daemon that runs as root"):
-        up.submitters_of("submitter")
+        submitters_of("submitter")
 
 
 def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: Path, started_by: Run) -> None:

@@ -12,8 +12,8 @@ from muster.cli.whatif.answer import check
 from muster.cli.whatif.request import ClusterSeen, WhatIfOptions, requested, said
 from muster.cli.whatif.show import what_if_text
 from muster.files.errors import InputError
-from muster.wire.records import PoolRecord, QuotaRecord
-from muster.wire.whatif_records import FigureRecord, IntervalRecord, WhatIfJob, WhatIfReport
+from muster.wire.api.records import PoolRecord, QuotaRecord
+from muster.wire.api.whatif_records import FigureRecord, IntervalRecord, WhatIfJob, WhatIfReport
 from tests.unit.cli.invoke import muster
 
 NOW = datetime(2026, 11, 18, 12, 0).astimezone()
@@ -47,6 +47,9 @@ def test_several_changes_are_read_as_the_client_takes_them() -> None:
     [
         (WhatIfOptions(pool=["research=32"]), "research.reservation=32"),
         (WhatIfOptions(pool=["research.size=32"]), "part of a pool"),
+        (WhatIfOptions(pool=["reserch.limit=3"]), r"no pool 'reserch' \(did you mean 'research'\?\)"),
+        (WhatIfOptions(pool=["research.limit=x"]), r"^--pool research.limit: 'x'"),
+        (WhatIfOptions(pool=["research.policy=fif"]), r"^--pool research.policy: 'fif'"),
         (WhatIfOptions(add=["gpu17"]), r"such as gpu\[17-20\]:dgx1"),
         (WhatIfOptions(priority=["12"]), "such as 12=5"),
         (WhatIfOptions("fifo", at="18:00"), "take effect at once"),

@@ -8,7 +8,7 @@ import pytest
 from muster.cli import connect
 from muster.cli.render.story_page import advice_words, story_page
 from muster.daemon.service.protocol import Caller
-from muster.wire.story_records import AdviceRecord, JobStory, StoryLine
+from muster.wire.api.story_records import AdviceRecord, JobStory, StoryLine
 from tests.unit.api.harness import Api, running_api
 from tests.unit.cli.invoke import muster
 

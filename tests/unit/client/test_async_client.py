@@ -6,9 +6,10 @@ import inspect
 import pytest
 
 import muster
-from muster.client import Client, ClientError, job_watcher
+from muster.client import Client, ClientError
 from muster.client.async_client import AsyncClient
-from muster.client.in_process import InProcess
+from muster.client.connecting.in_process import InProcess
+from muster.client.handles import job_watcher
 from muster.daemon.loop import dependents
 from tests.unit.api.harness import Api
 

@@ -373,3 +373,7 @@ def test_jobs_are_stopped_by_a_selection_and_not_by_an_oversight(api: Api) -> No
     with pytest.raises(ClientError, match="the request is not valid"):
         client.stop_all(JobSelection())
     assert [job.status for job in client.stop_all()] == ["cancelled"]
+
+
+def test_a_client_says_where_it_leads_and_keeps_its_token() -> None:
+    assert repr(Client("http://gpu0:7077", "secret")) == "<muster client of http://gpu0:7077>"

@@ -9,10 +9,10 @@ from muster.client import (
     ClientError,
     ClientSettings,
     read_settings,
-    settings,
     settings_path,
     write_settings,
 )
+from muster.client.connecting import settings
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from muster.client import pack
 from muster.client.errors import ClientError
-from muster.client.pack import pack_folder
-from muster.client.ship import as_shipped, shipping
+from muster.client.sending import pack
+from muster.client.sending.pack import pack_folder
+from muster.client.sending.ship import as_shipped, shipping
 
 
 def made(folder: Path, files: dict[str, str]) -> Path:

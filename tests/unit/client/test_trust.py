@@ -14,8 +14,9 @@ import pytest
 
 from muster.api.door.limits import Limits
 from muster.api.door.listener import Tls
-from muster.client import Client, ClientError, trust
-from muster.wire.token_proof import digest, proof
+from muster.client import Client, ClientError
+from muster.client.connecting import trust
+from muster.wire.agents.token_proof import digest, proof
 from tests.unit.api.harness import Api, running_api
 
 SECRET = "3q2-7w_x-the-administrators-own-token"
@@ -198,7 +199,7 @@ def test_a_socket_of_another_user_is_not_talked_to(
     with api.on_unix_socket(tmp_path / "m.sock") as url:
         # As if the listening process were another's: only root could start a real one.
         monkeypatch.setattr(trust, "ROOT", -1)
-        monkeypatch.setattr("muster.client.trust.os.geteuid", lambda: 12345)
+        monkeypatch.setattr("muster.client.connecting.trust.os.geteuid", lambda: 12345)
         with pytest.raises(ClientError, match="neither you nor root"):
             Client(url, patience=0.0).submit({"command": "true"})
     assert not api.service.entries

@@ -14,7 +14,7 @@ from muster.model.pool import Quota
 from muster.model.reason import Code, Reason
 from muster.model.topology import Level
 from muster.model.view import JobState, View
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from tests.builders import GB, TASK, cluster, job, mixed, node_set, placement, slot, view
 from tests.numbers import number
 from tests.world import World, flat, on

@@ -12,7 +12,7 @@ from muster.model.pool import Pool, PoolTree, Quota
 from muster.model.reason import Code
 from muster.model.topology import Level
 from muster.model.view import Phase
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.sim.play import play
 from muster.sim.truth import Arrival
 from tests.builders import cluster, job, node_set, view

@@ -25,7 +25,7 @@ from muster.model.view import View
 from muster.perf.history.links import LinkHistory
 from muster.perf.predict import Knowledge
 from muster.policy.base import Shares, exactly
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from tests.builders import GB, cluster, job, mixed, node_set, placement, running, view
 
 LAYERS = ((LayerType.DENSE, 1.0),)

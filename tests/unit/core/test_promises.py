@@ -11,7 +11,7 @@ from muster.model.reason import Code
 from muster.model.topology import Level
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from tests.builders import cluster, job, placement, view
 from tests.numbers import number
 from tests.world import World, flat, on

@@ -14,7 +14,7 @@ from muster.model.reason import Code, Holder, Quantity, Reason, RequestChange, S
 from muster.model.topology import Level
 from muster.model.view import JobState, View
 from muster.policy.base import Shares
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from tests.builders import GB, cluster, job, mixed, node_set, placement, running, view
 from tests.changes import changed
 from tests.numbers import name_of, number

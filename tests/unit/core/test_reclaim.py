@@ -12,7 +12,7 @@ from muster.model.reason import Code
 from muster.model.topology import Level
 from muster.model.view import Phase, View
 from muster.policy.base import Shares
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from tests.builders import cluster, job, mixed, node_set, placement, running, view
 from tests.numbers import number
 from tests.world import World, flat, on

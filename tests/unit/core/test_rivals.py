@@ -62,6 +62,16 @@ def test_the_default_policy_says_by_what_the_others_are_ahead() -> None:
     assert "behind short (4 devices, " in tell(reason)
 
 
+def test_who_was_served_after_a_job_is_not_said_to_be_ahead_of_it() -> None:
+    """The wide job is the shorter one, but what runs may not be stopped."""
+    stays = on(job("stays", 2, duration=36000.0, preemptible=False), "n0", 0x03)
+    wide = job("wide", 4, duration=600.0)
+    world = World(view(cluster(1, FOUR), [stays, wide]), now=10.0, policy=POLICIES["srtf"])
+    reason = world.cycle().reason("wide")
+    assert reason.rank is not None and reason.rank.ahead == ()
+    assert "held by stays (2)" in tell(reason)
+
+
 def test_a_policy_that_gives_a_job_nothing_that_would_fit_says_where_it_stands() -> None:
     told, _ = steer(cluster(1, FOUR), [job("j")], exactly(number("j"), 0))
     assert told["j"].reason.code is Code.WAITING_POLICY

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from muster.core.cycle.cycle import Memory
-from muster.core.cycle.room_preview import make_room_for, room_previews
+from muster.core.cycle.moves.room_preview import make_room_for, room_previews
 from muster.core.state.begin import begun
 from muster.core.state.check import check
 from muster.core.state.evolve import evolve

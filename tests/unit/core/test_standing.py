@@ -26,7 +26,7 @@ from muster.model.event import (
 from muster.model.pool import Entitlements, single_pool
 from muster.model.view import View
 from muster.policy.base import Shares
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from tests.builders import cluster, job, mixed, node_set, placement, running, view
 from tests.numbers import number
 from tests.unit.place.naive import state_of

@@ -526,3 +526,23 @@ def test_nothing_is_lent_while_more_comes_free() -> None:
     wanted = [exactly(number("a1"), 2), exactly(number("a2"), 0), exactly(number("b2"), 0)]
     told, _ = steer(cluster(1, FOUR), [*jobs, job("b2", 1, pool="b")], *wanted, pools=_two_pools())
     assert told["b2"].kind is Kind.WAIT
+
+
+def test_what_is_free_goes_to_the_pool_it_belongs_to_before_one_that_would_borrow_it() -> None:
+    """Pool a has its four devices. Its policy would change jobs, but the stop serves nobody: pool b's
+    gang needs a node of its own. With the free node, pool a would have twice its own, and give back a
+    job as soon as b asks."""
+    at_two = placement(slot("n0", 1), slot("n0", 2, 1), slot("n1", 1, 2), slot("n1", 2, 3))
+    jobs: list[Job | JobState] = [
+        running(job("a1", 4, pool="a"), at_two),
+        running(job("b1", 2, pool="b"), on("n0", 4, 8)),
+        running(job("b2", 2, pool="b"), on("n1", 4, 8)),
+        job("a2", 4, pool="a"),
+        job("b3", 4, pool="b", locality=Locality(Level.NODE)),
+    ]
+    wanted = {"a2": 4, "a1": 0, "b1": 2, "b2": 2, "b3": 4}
+    quotas = {"a": Quota(reservation=4), "b": Quota(reservation=8)}
+    pools = PoolTree({name: Pool(name, "cluster", {"A100": quota}) for name, quota in quotas.items()})
+    targets = [exactly(number(name), most, device_type="A100") for name, most in wanted.items()]
+    told, _ = steer(cluster(3, FOUR), jobs, *targets, pools=pools)
+    assert (told["b3"].kind, counts(told["b3"])) == (Kind.START, {"n2": 4})

@@ -10,8 +10,8 @@ from muster.model.decision import Kind
 from muster.model.pool import Pool, PoolError, PoolTree, Quota
 from muster.model.reason import Code
 from muster.policy.base import Policy
-from muster.policy.fifo import Fifo
 from muster.policy.muster import Muster
+from muster.policy.published.fifo import Fifo
 from tests.builders import cluster, job, view
 from tests.world import World, on
 

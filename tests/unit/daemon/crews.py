@@ -7,7 +7,7 @@ from typing import Any
 from muster.daemon.learn import Beliefs
 from muster.model.job import Job
 from muster.perf.learnt.held import Held
-from muster.wire.messages import Captured, Changed, Message, StepDone
+from muster.wire.tasks.messages import Captured, Changed, Message, StepDone
 
 TYPE = "cpu"
 
@@ -38,7 +38,7 @@ class Crew:
             self.beliefs.hear(self.job, message, self.now)
 
     def start(self, nodes: Sequence[int] = (1,), *, step: int = 0, loading: float = 0.0) -> None:
-        """The job is given devices, and all its workers are new; they run after so many s."""
+        """The job is given devices, and all its workers are new; they run after `loading` s."""
         self.formation, self.step, self.names = 0, step, ()
         self._began = self.now
         self.now += loading

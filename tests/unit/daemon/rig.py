@@ -28,7 +28,7 @@ from muster.model.task import (
     TaskStarted,
 )
 from muster.model.view import JobState, Phase
-from muster.wire.messages import Changed, Hello, Message, StepDone
+from muster.wire.tasks.messages import Changed, Hello, Message, StepDone
 from tests.builders import SERVER_TASK, cluster, job, placement, slot, view
 from tests.numbers import number
 

@@ -6,7 +6,7 @@ from muster.daemon.health_guard import HealthGuard
 from muster.executors.discover import Grid, Machine, virtual_cluster
 from muster.model.cluster import Cluster, NodeState
 from muster.model.event import NodeDraining, NodeReturned
-from muster.wire.records import NodeHealth
+from muster.wire.api.records import NodeHealth
 
 TWO = virtual_cluster(Grid(2, 1, 2), Machine(4_000, 10**10))
 WELL, FULL, BROKEN = NodeHealth(disk_free=10**11), NodeHealth(disk_free=0), NodeHealth(xids=(79,))

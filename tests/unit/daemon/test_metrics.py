@@ -15,7 +15,7 @@ from muster.model.offer import NodeOffer
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
-from muster.wire.records import NodeHealth
+from muster.wire.api.records import NodeHealth
 from tests.builders import cluster, job, mixed, node_set, placement, running, taken, view
 from tests.numbers import number
 

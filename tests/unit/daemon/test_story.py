@@ -6,8 +6,8 @@ from muster.daemon.story.lines import StoryTeller
 from muster.model import event as e
 from muster.model.task import Decided, Fact
 from muster.store.batch import Span
-from muster.wire.records import JobRecord
-from muster.wire.story_records import StoryLine
+from muster.wire.api.records import JobRecord
+from muster.wire.api.story_records import StoryLine
 from tests.builders import job, placement
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muster.core.cycle.options import options
-from muster.daemon.service.container_reach import container_problem
+from muster.daemon.service.submitting.container_reach import container_problem
 from muster.executors import containers
 from muster.executors.containers import ContainerError, container_command, engines_here
 from muster.model.job import AUTO, Container, Program, Role

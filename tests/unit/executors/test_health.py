@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.executors.health import read_health, recovered, unhealthy
-from muster.wire.records import NodeHealth
+from muster.wire.api.records import NodeHealth
 
 WELL = NodeHealth(
     temperature=61.0,

@@ -19,7 +19,7 @@ from muster.executors.transit import (
 from muster.model.job import Role
 from muster.model.offer import NodeOffer
 from muster.model.task import TaskExited, TaskId, TaskOrder, TaskStarted
-from muster.wire.codec import MOST, BadMessageError
+from muster.wire.tasks.codec import MOST, BadMessageError
 
 TASK = TaskId(7, 1, Role.WORKER, 0)
 ORDER = TaskOrder(TASK, "n0", (0, 1), ("train", "--all"), {"A": "b"}, "/work", "7/1/worker-0.log")

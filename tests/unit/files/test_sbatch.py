@@ -59,10 +59,20 @@ def test_every_option_of_sbatch_is_mapped_noted_or_refused() -> None:
 def test_directives_are_read_as_slurm_reads_them() -> None:
     lines = ["#!/bin/sh", "#SBATCH -n4 --mem 2G  # each", "", "# why"]
     lines += ["#SBATCH --exclusive", "true", "#SBATCH -n8"]
-    assert directives_of("\n".join(lines)) == [
-        Directive("ntasks", "4", 2),
-        Directive("mem", "2G", 2),
-        Directive("exclusive", "", 5),
+    assert directives_of("\n".join(lines)) == (
+        [Directive("ntasks", "4", 2), Directive("mem", "2G", 2), Directive("exclusive", "", 5)],
+        [],
+    )
+
+
+def test_every_line_at_fault_is_told_at_once() -> None:
+    lines = ["#!/bin/sh", "#SBATCH --ntaks=4", "#SBATCH --begin=now", "#SBATCH -Z"]
+    with pytest.raises(FaultsError) as refused:
+        batch_of("\n".join(lines), "x.sbatch", "x")
+    assert [line.partition(": ")[0] for line in refused.value.lines] == [
+        "x.sbatch:2",
+        "x.sbatch:3",
+        "x.sbatch:4",
     ]
 
 

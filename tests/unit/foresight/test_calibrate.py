@@ -73,8 +73,18 @@ def test_too_wide_intervals_are_narrowed() -> None:
 def test_what_vague_forecasts_were_wrong_by_hardly_moves_exact_ones() -> None:
     """A kind holds jobs that nothing is known of and such as tell their progress."""
     vague, found = TimeInterval(10_000.0, 1000.0, 100_000.0), Calibration()
-    for job in range(60):
+    for job in range(200):
         found.note(job, PastForecast(0.0, vague, KINDS))
         found.came(job, 30_000.0 * Random(job).lognormvariate(0.0, 0.8))
     assert found.corrected(vague, 0.0, KINDS).middle > 1.5 * vague.middle
     assert found.corrected(SAID, 0.0, KINDS).middle < 1.1 * SAID.middle
+
+
+def test_a_play_that_has_learnt_is_not_moved_for_what_it_was_wrong_by_before() -> None:
+    """Users asked for three times what their jobs take, until what is played knew it."""
+    found, random = Calibration(), Random(9)
+    for job in range(80):
+        found.note(job, PastForecast(0.0, SAID, KINDS))
+        wrong = 1.0 / 3.0 if job < 40 else 1.0
+        found.came(job, wrong * 1000.0 * random.lognormvariate(0.0, 0.1))
+    assert found.corrected(SAID, 0.0, KINDS).middle == pytest.approx(1000.0)

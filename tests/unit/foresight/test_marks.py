@@ -47,7 +47,7 @@ def test_coverage_and_error_are_told_by_group() -> None:
     assert (every.forecasts, every.covered, every.early, every.late) == (4, 0.5, 0.25, 0.25)
     assert every.width == 4.0
     assert found["pool", "b"].covered == 1.0 and found["pool", "b"].error == pytest.approx(1 / 3)
-    assert found["kind", "like jobs"].late == 1.0 and found["made", "50%"].forecasts == 1
+    assert found["kind", "similar jobs"].late == 1.0 and found["made", "50%"].forecasts == 1
     assert found["horizon", "up to 1m00s"].forecasts == 1
 
 

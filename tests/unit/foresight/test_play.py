@@ -10,6 +10,7 @@ from muster.foresight.draws import WorldDraws
 from muster.foresight.forecaster import Forecaster
 from muster.foresight.past import Past
 from muster.foresight.play import Present, foresee, play
+from muster.model.job import Program
 from muster.model.pool import single_pool
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES
@@ -136,3 +137,72 @@ def test_a_job_from_the_very_moment_that_somebody_began_to_look_comes_again_in_n
 def _late(before: list[Arrival], at: float) -> list[Arrival]:
     number = len(before) + 1
     return [Arrival(at, job("late", 1, number=number), Fixed(600.0, 1))]
+
+
+DAY = 24 * HOUR
+
+
+def _kept_back(present: Present, number: int, until: float) -> Present:
+    """The same, with a job that may not start before a moment."""
+    jobs = dict(present.view.jobs)
+    jobs[number] = replace(jobs[number], not_before=until)
+    return replace(present, view=replace(present.view, jobs=jobs))
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf"])
+def test_a_job_that_may_not_start_yet_starts_when_it_may(policy: str) -> None:
+    """Two devices of eight are in use and a job waits for eight of them; one of four, for a month."""
+    asked = _jobs((0.0, 2, 3 * HOUR), (60.0, 8, HOUR), (61.0, 4, HOUR))
+    present, _ = _asked(asked, 61.0, _setting(policy))
+    until = present.now + 20 * DAY
+    found = foresee(_kept_back(present, 3, until), Past(), worlds=4)
+    assert found[3].start is not None
+    assert found[3].start.low == pytest.approx(until, rel=0.01)
+    assert found[3].start.low >= until
+    assert found[3].finish.middle >= until
+    assert found[2].finish.middle < present.now + 5 * HOUR, "it keeps nobody else"
+
+
+def test_a_start_set_by_a_date_is_neither_corrected_nor_held_to_account() -> None:
+    """What was learnt of queues says nothing of the day on which a month begins."""
+    asked = _jobs((0.0, 2, 3 * HOUR), (61.0, 4, HOUR))
+    forecaster = Forecaster()
+    present = next(iter(AskedRun(_setting("srtf"), asked, forecaster).presents([61.0])))
+    late = _kept_back(present, 2, present.now + 20 * DAY)
+    raw, told = forecaster.both(late)
+    assert told[2] == raw[2]
+    assert 2 not in {each.number for each in forecaster.taken()}
+    forecaster.ask(present)
+    assert 2 in {each.number for each in forecaster.taken()}, "once the queue decides"
+
+
+def _with_session(present: Present, number: int, limit: float | None) -> Present:
+    """The same, with a job that is a session with this time limit."""
+    jobs = dict(present.view.jobs)
+    asked = replace(jobs[number].job, program=Program(interactive=0.0, time=limit))
+    jobs[number] = replace(jobs[number], job=asked)
+    return replace(present, view=replace(present.view, jobs=jobs))
+
+
+def test_nobody_knows_when_the_user_of_a_session_leaves() -> None:
+    asked = _jobs((0.0, 2, 3 * HOUR), (60.0, 8, HOUR))
+    forecaster = Forecaster()
+    present = next(iter(AskedRun(_setting("srtf"), asked, forecaster).presents([60.0])))
+    for number in (1, 2):  # one that runs, one that waits
+        found = forecaster.ask(_with_session(present, number, None))[number]
+        assert found.known_finish is None
+        assert found.finish.low == inf
+        assert (found.known_start is None) == (number == 1)
+        assert (number, "finish") not in {(each.number, each.what) for each in forecaster.taken()}
+
+
+def test_a_session_ends_by_its_time_limit() -> None:
+    asked = _jobs((0.0, 2, 3 * HOUR), (60.0, 8, HOUR))
+    forecaster = Forecaster()
+    present = next(iter(AskedRun(_setting("srtf"), asked, forecaster).presents([60.0])))
+    runs = forecaster.ask(_with_session(present, 1, 5 * HOUR))[1]
+    assert runs.known_finish is not None
+    assert runs.known_finish.middle == 5 * HOUR
+    waits = forecaster.ask(_with_session(present, 2, 5 * HOUR))[2]
+    assert waits.known_start is not None and waits.known_finish is not None
+    assert waits.known_finish.middle == waits.known_start.middle + 5 * HOUR

@@ -13,7 +13,7 @@ from muster.functions.call import CALL, CallError, read_result, results_of, writ
 from muster.functions.errors import FunctionError
 from muster.functions.outcome import values_of
 from muster.functions.task import main
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 
 
 @dataclass

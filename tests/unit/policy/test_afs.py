@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from muster.model.job import Need
 from muster.model.outlook import Outlook
 from muster.model.view import Phase, View
-from muster.policy.afs import Afs
 from muster.policy.base import exactly
+from muster.policy.published.afs import Afs
 from tests.builders import job, running, view
 from tests.builders import placement as at
 from tests.numbers import number

@@ -1,6 +1,6 @@
 """Dealing devices where they are worth most."""
 
-from muster.policy.deal import CORE_DEVICES, CORE_JOBS, Offer, deal
+from muster.policy.market.deal import CORE_DEVICES, CORE_JOBS, Offer, deal
 
 
 def test_what_is_worth_most_together_is_dealt() -> None:

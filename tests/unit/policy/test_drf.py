@@ -10,7 +10,7 @@ from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, Phase
 from muster.planner.counts import plan_for
 from muster.policy.base import Shares
-from muster.policy.drf import Drf
+from muster.policy.published.drf import Drf
 from tests.builders import GB, cluster, job, mixed, node_set, running, slot, view
 from tests.builders import placement as at
 from tests.numbers import name_of, number

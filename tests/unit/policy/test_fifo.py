@@ -2,7 +2,7 @@
 
 from muster.model.pool import Entitlements
 from muster.policy.base import Allocation
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.policy.registry import POLICIES
 from tests.builders import cluster, job, running, view
 from tests.builders import placement as at

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from muster.model.job import Need
 from muster.model.view import JobState, Phase
 from muster.policy.base import exactly
-from muster.policy.finish_time import LEASE, FinishTime
+from muster.policy.published.finish_time import LEASE, FinishTime
 from tests.builders import job, running, view
 from tests.builders import placement as at
 from tests.numbers import name_of, number

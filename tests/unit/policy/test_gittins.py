@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, View
 from muster.policy.base import Shares
-from muster.policy.gittins import ServiceSample, gittins
-from muster.policy.tiresias import LEVELS, QUANTUM, Remembered, TiresiasGittins
+from muster.policy.published.gittins import ServiceSample, gittins
+from muster.policy.published.tiresias import LEVELS, QUANTUM, Remembered, TiresiasGittins
 from tests.builders import cluster, job, node_set, running, view
 from tests.builders import placement as at
 from tests.numbers import name_of

@@ -11,7 +11,7 @@ from muster.model.job import Need
 from muster.model.pool import Entitlements
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import exactly
-from muster.policy.max_min import ROUND, MaxMin, Turns
+from muster.policy.published.max_min import ROUND, MaxMin, Turns
 from tests.builders import job, running, view
 from tests.builders import placement as at
 from tests.numbers import name_of, number

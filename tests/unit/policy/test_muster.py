@@ -12,7 +12,7 @@ from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, Phase, View
 from muster.perf.learnt.tables import ByType
 from muster.policy.base import Allocation, Shares
-from muster.policy.bids import STANDS
+from muster.policy.market.bids import STANDS
 from muster.policy.muster import Muster
 from tests import builders
 from tests.numbers import by_number, name_of, number

@@ -10,7 +10,7 @@ from muster.model.job import Job, Need
 from muster.model.outlook import Outlook
 from muster.model.view import Phase
 from muster.policy.base import exactly
-from muster.policy.optimus import Optimus
+from muster.policy.published.optimus import Optimus
 from tests.builders import GB, cluster, job, node_set, running, view
 from tests.builders import placement as at
 from tests.numbers import number

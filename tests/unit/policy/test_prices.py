@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from muster.policy.deal import Offer, deal
-from muster.policy.prices import Market, gains, hull, sizes
+from muster.policy.market.deal import Offer, deal
+from muster.policy.market.prices import Market, gains, hull, sizes
 
 
 def power(devices: int, exponent: float) -> np.ndarray:

@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parents[3] / "src/muster/policy"
 
 def imports_of(module: str) -> set[str]:
     """The modules that a module imports."""
-    tree = ast.parse((FOLDER / f"{module.rpartition('.')[2]}.py").read_text(encoding="utf-8"))
+    tree = ast.parse((FOLDER.parents[1] / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
     plain = {
         name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
     }
@@ -23,7 +23,7 @@ def imports_of(module: str) -> set[str]:
 
 def test_every_class_that_allocates_is_registered_by_its_name() -> None:
     classes = {type(policy).__name__ for policy in POLICIES.values()}
-    for path in FOLDER.glob("*.py"):
+    for path in FOLDER.rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             methods = node.body if isinstance(node, ast.ClassDef) else []
             allocates = any(isinstance(m, ast.FunctionDef) and m.name == "allocate" for m in methods)

@@ -8,7 +8,7 @@ from muster.model.outlook import Outlook, Table
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares
-from muster.policy.srtf import Srtf
+from muster.policy.published.srtf import Srtf
 from tests.builders import cluster, job, mixed, node_set, running, view
 from tests.builders import placement as at
 from tests.numbers import by_number, name_of

@@ -10,7 +10,7 @@ from muster.model.outlook import Outlook, Table
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares
-from muster.policy.tetris import Tetris
+from muster.policy.published.tetris import Tetris
 from tests.builders import GB, cluster, job, mixed, node_set, running, slot, view
 from tests.builders import placement as at
 from tests.numbers import by_number, name_of

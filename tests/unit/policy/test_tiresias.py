@@ -14,7 +14,7 @@ from muster.model.placement import Placement
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota, single_pool
 from muster.model.view import JobState, Phase, View
 from muster.policy.base import Shares
-from muster.policy.tiresias import Remembered, Tiresias
+from muster.policy.published.tiresias import Remembered, Tiresias
 from tests.builders import cluster, job, mixed, node_set, running, view
 from tests.builders import placement as at
 from tests.numbers import name_of, number

@@ -6,8 +6,8 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
 from muster.model.view import JobState, View
 from muster.policy.base import Shares
+from muster.policy.market.trials import TRIED
 from muster.policy.muster import Muster
-from muster.policy.trials import TRIED
 from tests import builders
 from tests.unit.policy.deal import everything, told
 from tests.unit.policy.test_muster import EIGHT, counts, each_device, job, on

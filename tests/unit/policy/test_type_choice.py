@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.policy.deal import Offer, deal
+from muster.policy.market.deal import Offer, deal
+from muster.policy.market.type_choice import choose_types
 from muster.policy.muster import Muster
-from muster.policy.type_choice import choose_types
 from tests import builders
 from tests.numbers import name_of
 from tests.unit.policy.deal import ask, on, told, types

@@ -4,7 +4,7 @@ from math import exp
 
 import pytest
 
-from muster.policy.uncertainty import FIRMEST, counts_as, firmness
+from muster.policy.market.uncertainty import FIRMEST, counts_as, firmness
 
 
 def test_a_certain_length_counts_as_itself() -> None:

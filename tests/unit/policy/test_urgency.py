@@ -7,12 +7,12 @@ import pytest
 
 from muster.model.outlook import Outlook, Table
 from muster.model.view import JobState, Phase, View
-from muster.policy.bids import BidMemory, Dues
+from muster.policy.market.bids import BidMemory, Dues
+from muster.policy.market.urgency import DUE
 from muster.policy.muster import AGAIN, AGE, Muster
-from muster.policy.urgency import DUE
 from tests import builders
 from tests.numbers import number
-from tests.unit.policy.deal import ask, devices, told, workers
+from tests.unit.policy.deal import ask, devices, on, told, types, workers
 
 FOUR = devices(4)
 HOUR = 3600.0
@@ -99,6 +99,18 @@ def test_the_job_that_would_end_last_starts_in_time(makespan: float, others: int
     # With eight others all work takes (10 + 16) / 4 = 6.5 h: 0.45 x 10 >= 0.55 x 6.5. With twenty it
     # takes 12.5 h, and 4.5 < 6.9: there is time.
     assert workers(Muster(makespan=makespan), one_long(others))["long"] == starts
+
+
+def test_slow_devices_count_as_what_they_do() -> None:
+    # One A100 and three T4 of an eighth of its speed are 1.375 A100: all work takes 26 / 1.375 = 18.9 h
+    # and there is time. Four of the same speed would take 6.5 h, and `long` would go first.
+    names = [f"s{i}" for i in range(8)]
+    jobs = [waits("long", 1), *(waits(name, 1) for name in names)]
+    lengths = {"long": 10 * HOUR} | dict.fromkeys(names, 2 * HOUR)
+    known = {name: on(work, A100=1.0, T4=0.125) for name, work in lengths.items()}
+    seen = told(builders.view(types(A100=1, T4=3), jobs), **known)
+    assert workers(Muster(), seen)["long"] == 0
+    assert workers(Muster(makespan=0.7), seen)["long"] == 1
 
 
 def test_the_longest_goes_first_if_only_the_end_counts() -> None:

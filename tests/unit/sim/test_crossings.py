@@ -7,7 +7,7 @@ import pytest
 
 from muster.core.cycle.cycle_state import Rules
 from muster.files.errors import InputError
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.sim.crossings import SHARE
 from muster.sim.engine import Setting
 from muster.sim.result import Result

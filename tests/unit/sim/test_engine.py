@@ -18,7 +18,7 @@ from muster.model.view import View
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import StepReport
 from muster.policy.base import Shares, exactly
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.policy.registry import POLICIES
 from muster.sim.beliefs import Oracle
 from muster.sim.disturbance import Disturbance

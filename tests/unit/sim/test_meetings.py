@@ -3,7 +3,7 @@
 import pytest
 
 from muster.model.slowdowns import Common
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.engine import Engine
 from muster.sim.meetings import Meetings

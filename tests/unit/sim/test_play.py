@@ -9,7 +9,7 @@ from muster.model.pool import Quota
 from muster.model.reason import Code
 from muster.model.topology import Level
 from muster.model.view import View
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.sim.engine import Frame
 from muster.sim.executor import VirtualClock
 from muster.sim.play import play

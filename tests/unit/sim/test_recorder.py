@@ -8,7 +8,7 @@ from muster.core.cycle.cycle_state import Rules
 from muster.model.cluster import NodeState
 from muster.model.event import NodeLost, NodeReturned
 from muster.model.view import View
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.sim.executor import Pauses
 from muster.sim.recorder import SAMPLES, Samples, ideals, refusal
 from muster.sim.result import ClusterSample

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from muster.model.event import NodeLost, NodeReturned
-from muster.policy.fifo import Fifo
+from muster.policy.published.fifo import Fifo
 from muster.policy.registry import POLICIES
 from muster.sim.disturbance import Disturbance
 from muster.sim.engine import Setting

@@ -5,7 +5,7 @@ from typing import Any
 
 from muster.model.event import Submitted
 from muster.store.batch import Batch, SubmissionKey
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 from tests.builders import job
 
 

@@ -9,7 +9,7 @@ from muster.store.backup import back_up, restore
 from muster.store.batch import Batch, Note
 from muster.store.errors import StoreError
 from muster.store.store import Store, open_store
-from muster.wire.records import ActRecord
+from muster.wire.api.records import ActRecord
 from tests.unit.store.samples import arrivals
 
 ACT = ActRecord(1.0, "ann", "local", "submit", "1", "done", "")

@@ -23,7 +23,7 @@ from muster.store.codec import (
     encode_record,
 )
 from muster.store.errors import UnreadableError, UnwritableError
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 from tests.builders import cluster, job, view
 from tests.unit.store.kinds import ANY_SIZE, values
 from tests.unit.store.samples import record, submission

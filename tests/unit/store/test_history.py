@@ -9,8 +9,8 @@ import pytest
 from muster.store.batch import Batch, CurvePoint, Span
 from muster.store.curves import MOST, OLD
 from muster.store.store import Store
-from muster.wire.records import JobRecord
-from muster.wire.sweep_records import SweepRecord
+from muster.wire.api.records import JobRecord
+from muster.wire.api.sweep_records import SweepRecord
 from tests.unit.store.samples import arrivals, record
 
 DAY = 86_400.0

@@ -24,7 +24,7 @@ from muster.store.batch import Batch, Journalled, Snapshot, SubmissionKey
 from muster.store.database import Database
 from muster.store.errors import StoreError, UnwritableError
 from muster.store.store import Store, open_store
-from muster.wire.records import PredictionRecord
+from muster.wire.api.records import PredictionRecord
 from tests.builders import slot
 from tests.unit.store.samples import arrivals, record, submission
 

@@ -7,7 +7,7 @@ import pytest
 from muster.store.batch import Batch, Note, SubmissionKey
 from muster.store.errors import UnwritableError
 from muster.store.store import Store, open_store
-from muster.wire.records import JobRecord, PredictionRecord, TokenRecord
+from muster.wire.api.records import JobRecord, PredictionRecord, TokenRecord
 from tests.unit.store.samples import arrivals, record
 
 FLEET = (

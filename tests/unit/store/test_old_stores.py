@@ -22,7 +22,7 @@ from muster.store.database import parse
 from muster.store.migrate import upgrade
 from muster.store.schema import jobs
 from muster.store.store import Store, open_store
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 from tests.contract.fake_executor import FakeExecutor, Machine
 from tests.unit.daemon.running_daemons import ADMIN
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
-from muster.wire.agent_messages import (
+from muster.wire.agents.agent_codec import FROM_AGENT, TO_AGENT
+from muster.wire.agents.agent_messages import (
     AgentHello,
     AgentReport,
     AttachTasks,
@@ -20,7 +20,7 @@ from muster.wire.agent_messages import (
     RunTask,
     ToAgent,
 )
-from muster.wire.codec import DEPTH, MOST, BadMessageError, Codec
+from muster.wire.tasks.codec import DEPTH, MOST, BadMessageError, Codec
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-MOST, MOST) | st.floats(-MOST, MOST) | st.text(),

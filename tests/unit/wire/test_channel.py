@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster.wire.channel import Channel, LineTooLongError
-from muster.wire.codec import BadMessageError, encode
-from muster.wire.messages import Captured, Received, Stop
+from muster.wire.tasks.channel import Channel, LineTooLongError
+from muster.wire.tasks.codec import BadMessageError, encode
+from muster.wire.tasks.messages import Captured, Received, Stop
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.wire.codec import MOST, BadMessageError, decode, encode
-from muster.wire.messages import (
+from muster.wire.tasks.codec import MOST, BadMessageError, decode, encode
+from muster.wire.tasks.messages import (
     Captured,
     Changed,
     Failed,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.wire.frames import (
+from muster.wire.visits.frames import (
     HEADER,
     LONGEST,
     WINDOW,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.wire.join_token import BadJoinTokenError, JoinToken, joined_address, split_address
+from muster.wire.agents.join_token import BadJoinTokenError, JoinToken, joined_address, split_address
 
 TOKEN = JoinToken(("10.0.0.1:7433", "[fd00::1]:7433"), "ab" * 32, "s3cret", "gpu1", 1_800_000_000.0)
 

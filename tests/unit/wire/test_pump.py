@@ -5,10 +5,12 @@ import socket
 import threading
 from pathlib import Path
 
+import pytest
+
 from muster.client.inside.command import DetachKeys, keys_of
-from muster.wire.copying import pack, unpack
-from muster.wire.frames import StreamNote
-from muster.wire.pump import Pump, part
+from muster.wire.visits.copying import CopyError, pack, unpack
+from muster.wire.visits.frames import StreamNote
+from muster.wire.visits.pump import Pump, part
 
 
 def test_a_stream_that_is_not_read_does_not_hold_up_another() -> None:
@@ -116,3 +118,17 @@ def test_a_folder_is_packed_and_unpacked_under_another_name(tmp_path: Path) -> N
         unpack(source, tmp_path / "there", missed.append)
     assert (tmp_path / "there/in/file").read_bytes() == b"content"
     assert missed == ["there/absolute: skipped: a link that leads out of the folder"]
+
+
+def test_a_slash_at_the_end_of_a_target_makes_it_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("a")
+    packed, missed = tmp_path / "packed", list[str]()
+    with packed.open("wb") as out:
+        pack(tmp_path / "words.txt", out, missed.append)
+    for _ in range(2):
+        with packed.open("rb") as source:
+            unpack(source, tmp_path / "data", missed.append, into=True)
+    assert (tmp_path / "data/words.txt").read_text() == "a"
+    with packed.open("rb") as source, pytest.raises(CopyError, match="is a file, not a folder"):
+        unpack(source, tmp_path / "words.txt", missed.append, into=True)
+    assert missed == []

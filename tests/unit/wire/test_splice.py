@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from muster.wire.splice import ends_of, splice
+from muster.wire.visits.splice import ends_of, splice
 
 
 def test_an_end_that_has_closed_its_way_still_gets_what_the_other_sends() -> None:

@@ -15,11 +15,13 @@ import pytest
 from muster.daemon.tasks.task_tls import new_task_tls
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings
-from muster.wire import task_server, tls_listener
-from muster.wire.channel import LINE_LIMIT, Channel
-from muster.wire.codec import encode
-from muster.wire.introduction import introduce
-from muster.wire.messages import (
+from muster.wire.agents import tls_listener
+from muster.wire.agents.tls_stream import TlsStream
+from muster.wire.tasks import task_server
+from muster.wire.tasks.channel import LINE_LIMIT, Channel
+from muster.wire.tasks.codec import encode
+from muster.wire.tasks.introduction import introduce
+from muster.wire.tasks.messages import (
     Captured,
     Challenge,
     Hello,
@@ -34,8 +36,7 @@ from muster.wire.messages import (
     StepDone,
     Stop,
 )
-from muster.wire.task_server import TaskServer, TaskTls
-from muster.wire.tls_stream import TlsStream
+from muster.wire.tasks.task_server import TaskServer, TaskTls
 
 LONG = 20.0
 T = TypeVar("T")

@@ -27,8 +27,9 @@ api.use({
     for (const [name, value] of Object.entries(headers())) request.headers.set(name, value);
     return request;
   },
-  onResponse({ response }) {
-    if (response.status === 401) forget();
+  onResponse({ response, schemaPath }) {
+    // A code that is used up says nothing of the session that there is.
+    if (response.status === 401 && schemaPath !== "/v1/session/redeem") forget();
   },
 });
 
@@ -62,12 +63,14 @@ async function redeem(code: string): Promise<void> {
   keep(found);
 }
 
-/** Find out who is logged in. */
+/** Find out who is logged in; a code that is no longer good matters only if nobody is. */
 export async function recognise(): Promise<void> {
   const code = /^#login=(.+)$/.exec(location.hash)?.[1];
-  if (code) return redeem(code);
+  const refused = code ? await redeem(code).then(() => null, (error: Error) => error) : undefined;
+  if (refused === null) return;
   const { data, response } = await api.GET("/v1/session");
   me.value = response.ok && data ? data : null;
+  if (refused && !me.value) throw refused;
 }
 
 /** Exchange a token for a session: a cookie that scripts cannot read, and the key. */

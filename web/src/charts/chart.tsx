@@ -49,8 +49,8 @@ type Axis = Record<string, unknown>;
 function looking(option: EChartsCoreOption, dark: boolean): EChartsCoreOption {
   const ink = dark ? "#9dabb2" : "#566269";
   const line = { lineStyle: { color: dark ? "#303a40" : "#dde2e4" } };
-  const common = { axisLabel: { color: ink }, nameTextStyle: { color: ink }, axisLine: line, splitLine: line };
-  const axes = (own: unknown) => [own ?? []].flat().map((each) => ({ ...common, ...(each as Axis) }));
+  const common = { axisLabel: { color: ink, hideOverlap: true }, nameTextStyle: { color: ink }, axisLine: line, splitLine: line };
+  const axes = (own: unknown) => [own ?? []].flat().map((each) => ({ ...common, ...(each as Axis), axisLabel: { ...common.axisLabel, ...((each as Axis).axisLabel as Axis) } }));
   return {
     animation: false,
     color: PALETTE,
@@ -65,6 +65,8 @@ function looking(option: EChartsCoreOption, dark: boolean): EChartsCoreOption {
       textStyle: { color: dark ? "#e4eaec" : "#1b2428" },
       ...(option.tooltip as Axis | undefined),
     },
+    ...(option.legend ? { legend: { textStyle: { color: ink }, type: "scroll", ...(option.legend as Axis) } } : {}),
+    ...(option.parallelAxis ? { parallelAxis: axes(option.parallelAxis) } : {}),
     xAxis: axes(option.xAxis),
     yAxis: axes(option.yAxis),
   };

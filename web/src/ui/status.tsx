@@ -14,6 +14,7 @@ const KINDS: Record<string, string> = {
   skipped: "off",
   pruned: "off",
   stopped: "off",
+  ended: "off",
 };
 
 export function Status({ status }: { status: string }) {

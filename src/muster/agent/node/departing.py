@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster.executors.local.shim import uptime
-from muster.wire.agent_messages import Departing
+from muster.wire.agents.agent_messages import Departing
 
 TAKEN = "its engine takes it back"
 

@@ -12,7 +12,7 @@ from muster.executors.local import LocalExecutor
 from muster.executors.local.shim import uptime
 from muster.executors.transit import TaskReport
 from muster.model.task import TaskExited, TaskStarted
-from muster.wire.agent_messages import LogStored, Welcome
+from muster.wire.agents.agent_messages import LogStored, Welcome
 
 FIRST_TICK, LOG_TICK = 0.02, 0.2
 """s between two looks at the logs, just after an order and later: who starts a job waits for its first

@@ -4,10 +4,10 @@ import asyncio
 import socket
 import ssl
 
-from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
-from muster.wire.agent_messages import DAEMON_LINE, FromAgent, ToAgent
-from muster.wire.codec import BadMessageError
-from muster.wire.join_token import split_address
+from muster.wire.agents.agent_codec import FROM_AGENT, TO_AGENT
+from muster.wire.agents.agent_messages import DAEMON_LINE, FromAgent, ToAgent
+from muster.wire.agents.join_token import split_address
+from muster.wire.tasks.codec import BadMessageError
 
 CONNECT_TIMEOUT = 10.0
 """s to connect and prove each other's identity."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.model.task import LogPiece
-from muster.wire.agent_messages import LogPart
+from muster.wire.agents.agent_messages import LogPart
 
 PART = 64 * 2**10
 """Bytes of one message."""

@@ -8,7 +8,7 @@ from collections import deque
 
 from muster.executors.local.shim import uptime
 from muster.executors.transit import TaskReport, report_fields
-from muster.wire.agent_messages import AgentReport
+from muster.wire.agents.agent_messages import AgentReport
 
 
 class Outbox:

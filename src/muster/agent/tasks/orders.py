@@ -11,7 +11,7 @@ from muster.agent.trust.identity import AgentFolder
 from muster.executors.local import LocalExecutor
 from muster.executors.transit import order_of, task_of
 from muster.model.task import TaskOrder
-from muster.wire.agent_messages import AttachTasks, RunTask, SendSignal
+from muster.wire.agents.agent_messages import AttachTasks, RunTask, SendSignal
 from muster.wire.seldom import SeldomNotes
 
 TaskMessage = RunTask | SendSignal | AttachTasks

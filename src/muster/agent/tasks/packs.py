@@ -6,7 +6,7 @@ import logging
 
 from muster.executors.packs import BadPackError, PackFolder
 from muster.model.task import TaskId, TaskOrder
-from muster.wire.agent_messages import NeedPack, PackPart
+from muster.wire.agents.agent_messages import NeedPack, PackPart
 
 LIMIT = 4_000_000_000
 """Bytes of packs on a node: the least recently used ones make room."""

@@ -8,10 +8,10 @@ from muster.agent.talk.link import connect
 from muster.agent.trust.identity import AgentFolder
 from muster.executors.local import LocalExecutor
 from muster.executors.transit import task_of
-from muster.wire.agent_codec import FROM_AGENT
-from muster.wire.agent_messages import OpenVisit, VisitHello
-from muster.wire.splice import ends_of, splice
-from muster.wire.visits import refusal
+from muster.wire.agents.agent_codec import FROM_AGENT
+from muster.wire.agents.agent_messages import OpenVisit, VisitHello
+from muster.wire.visits.splice import ends_of, splice
+from muster.wire.visits.visits import refusal
 
 MOST = 64
 """Visits at a time: each is a process of the node and one of its connections."""

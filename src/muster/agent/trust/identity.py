@@ -9,7 +9,7 @@ from pathlib import Path
 
 from muster.agent.options import AgentError
 from muster.executors.private_folder import make_private
-from muster.wire.pinned import trusting
+from muster.wire.agents.pinned import trusting
 
 RENEW_AFTER = 2 / 3
 """Of a certificate's life: the rest is time for a daemon that is away."""

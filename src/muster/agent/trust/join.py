@@ -9,12 +9,12 @@ from pathlib import Path
 from muster.agent.options import AgentError
 from muster.agent.trust.identity import AgentFolder
 from muster.agent.trust.key_request import make_request
-from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
-from muster.wire.agent_messages import DAEMON_LINE, Admitted, AgentRefused, Join
-from muster.wire.codec import BadMessageError
-from muster.wire.join_token import BadJoinTokenError, JoinToken, split_address
-from muster.wire.pinned import WrongDaemonError, fetch_authority, trusting
+from muster.wire.agents.agent_codec import FROM_AGENT, TO_AGENT
+from muster.wire.agents.agent_messages import DAEMON_LINE, Admitted, AgentRefused, Join
+from muster.wire.agents.join_token import BadJoinTokenError, JoinToken, split_address
+from muster.wire.agents.pinned import WrongDaemonError, fetch_authority, trusting
 from muster.wire.seldom import shortened
+from muster.wire.tasks.codec import BadMessageError
 
 TIMEOUT = 10.0
 """s for each step of joining."""

@@ -3,7 +3,7 @@
 from muster.agent.trust.identity import AgentFolder
 from muster.agent.trust.key_request import make_request
 from muster.executors.local.shim import uptime
-from muster.wire.agent_messages import RenewCertificate, Renewed
+from muster.wire.agents.agent_messages import RenewCertificate, Renewed
 
 AGAIN = 60.0
 """s until a request that was not answered is repeated."""

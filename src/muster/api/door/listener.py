@@ -7,9 +7,10 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
 from muster.api.door.connections import Connections, accept
 from muster.api.door.guarded_protocol import GuardedProtocol
@@ -36,6 +37,14 @@ class Tls:
         found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         found.load_cert_chain(self.certificate, self.key)
         return found
+
+
+class ServedApp(Protocol):
+    """An ASGI application whose `state` has `limits`, and `streams` once there may be some."""
+
+    state: Any
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
 
 class _Listener(uvicorn.Server):
@@ -127,7 +136,7 @@ def url_of(listening: socket.socket, *, secure: bool = False) -> str:
 
 
 async def serve(
-    app: FastAPI,
+    app: ServedApp,
     sockets: Sequence[socket.socket],
     stop: asyncio.Event,
     *,
@@ -159,7 +168,8 @@ async def serve(
         ready()
         await asyncio.wait({answering, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        app.state.streams.close()
+        if app.state.streams is not None:
+            app.state.streams.close()
         listener.should_exit = True
         stopping.cancel()
         await answering

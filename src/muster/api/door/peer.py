@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from muster.api.problem import ProblemError
-from muster.daemon.service.protocol import Caller
+from muster.daemon.service.caller import Caller
 
 PEER = "muster.peer"
 """Where the scope of a request has its peer; requests in process have none."""

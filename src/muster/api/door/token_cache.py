@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
-from muster.daemon.service.protocol import Caller
+from muster.daemon.service.caller import Caller
 
 KEPT = 0.5
 """s: a token that was revoked in the store itself is rejected within a second."""

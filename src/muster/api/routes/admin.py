@@ -15,8 +15,8 @@ from muster.api.bodies import (
     TokenBody,
 )
 from muster.api.parts import Named, Parts, Who, answers, reply
-from muster.wire.map_records import ClusterMap
-from muster.wire.records import (
+from muster.wire.api.map_records import ClusterMap
+from muster.wire.api.records import (
     ActRecord,
     IdentityRecord,
     InvitationRecord,
@@ -26,7 +26,7 @@ from muster.wire.records import (
     RotationRecord,
     TokenRecord,
 )
-from muster.wire.use_records import LimitRecord
+from muster.wire.api.use_records import LimitRecord
 
 Limited = Annotated[
     str,

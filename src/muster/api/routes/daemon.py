@@ -8,8 +8,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse, Response
 
 from muster.api.parts import Parts, Who, answers, reply
-from muster.wire.records import StatusRecord
-from muster.wire.token_proof import PREFIX
+from muster.wire.agents.token_proof import PREFIX
+from muster.wire.api.records import StatusRecord
 
 Prefix = Annotated[
     str,

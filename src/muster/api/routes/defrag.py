@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from muster.api.parts import Parts, Which, Who, answers, reply
-from muster.wire.whatif_records import DefragRecord
+from muster.wire.api.whatif_records import DefragRecord
 
 
 def defrag_routes(router: APIRouter, parts: Parts) -> None:

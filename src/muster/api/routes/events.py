@@ -9,7 +9,7 @@ from starlette.responses import Response
 from muster.api.parts import MAX_NUMBER, Parts, Which, Who, reply
 from muster.api.streams import END, EVENT_CONTENT, EVENT_STREAM, event
 from muster.daemon.service.protocol import Caller, Service
-from muster.wire.records import ChangeRecord
+from muster.wire.api.records import ChangeRecord
 
 After = Annotated[
     int | None,

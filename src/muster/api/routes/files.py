@@ -11,9 +11,9 @@ from muster.api.door.gate import LOGIN, Login
 from muster.api.file_stream import MOST_LISTING, FileStream, FileVisit
 from muster.api.parts import Parts, Which, Who, answers, reply
 from muster.api.problem import ProblemError
-from muster.wire.browsing import LARGEST
-from muster.wire.file_records import FolderRecord
-from muster.wire.visits import Visit, VisitKind
+from muster.wire.api.file_records import FolderRecord
+from muster.wire.visits.browsing import LARGEST
+from muster.wire.visits.visits import Visit, VisitKind
 
 FilePath = Annotated[
     str,

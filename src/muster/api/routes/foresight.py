@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from muster.api.parts import Parts, Which, Who, answers, reply
-from muster.wire.foresight_records import AccuracyRecord, JobForecastRecord
+from muster.wire.api.foresight_records import AccuracyRecord, JobForecastRecord
 
 
 def foresight_routes(router: APIRouter, parts: Parts) -> None:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from muster.api.parts import Parts, Which, Who, answers, reply
-from muster.wire.history_records import JobCurves, TimelinePage
+from muster.wire.api.history_records import JobCurves, TimelinePage
 
 Moment = Annotated[float | None, Query(ge=0, le=1e12, description="In s since 1970.")]
 

@@ -9,7 +9,13 @@ from starlette.responses import Response
 from muster.api.bodies import PriorityBody, ShapeBody, UntilBody
 from muster.api.job_filter import Filtered, refuse_unfiltered
 from muster.api.parts import Parts, Which, Who, answers, reply
-from muster.wire.records import JobDetail, JobPage, JobRecord
+from muster.daemon.service.protocol import Caller, JobQuery, Service
+from muster.wire.api.records import JobDetail, JobPage, JobRecord
+
+
+async def jobs_asked(service: Service, who: Caller, query: JobQuery) -> Response:
+    """Answer with a page of jobs."""
+    return reply(await service.jobs(who, query))
 
 
 def job_routes(router: APIRouter, parts: Parts) -> None:
@@ -33,7 +39,7 @@ def job_routes(router: APIRouter, parts: Parts) -> None:
     ) -> Response:
         """The jobs visible to the caller."""
         query = replace(query, cursor=cursor, limit=limit, active_first=order == "active")
-        return reply(await service.jobs(who, query))
+        return await jobs_asked(service, who, query)
 
     @router.delete(
         "/jobs", summary="Stop jobs", responses=answers(list[JobRecord], "The jobs, newest first.")

@@ -9,7 +9,7 @@ from muster.api.log_stream import LogFollower, offsets_of
 from muster.api.parts import MAX_NUMBER, Parts, Which, Who, reply
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import EVENT_CONTENT
-from muster.wire.records import TaskRecord
+from muster.wire.api.records import TaskRecord
 
 MAX_PIECE = 1 << 20
 

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from muster.api.bodies import SubscriptionBody
 from muster.api.parts import Named, Parts, Who, answers, reply
-from muster.wire.use_records import SecretRecord, SubscriptionRecord, TrialRecord
+from muster.wire.api.use_records import SecretRecord, SubscriptionRecord, TrialRecord
 
 
 def notification_routes(router: APIRouter, parts: Parts) -> None:

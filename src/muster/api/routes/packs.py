@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from muster.api.bodies import PackBody
 from muster.api.parts import Parts, Who, answers, reply
-from muster.wire.records import PackRecord
+from muster.wire.api.records import PackRecord
 
 Digest = Annotated[
     str,

@@ -11,7 +11,7 @@ from muster.api.page.sessions import CODE_LIFE, LONGEST, Holder, cookie_name
 from muster.api.parts import Parts, Who, answers, reply
 from muster.api.problem import ProblemError
 from muster.daemon.service.protocol import Caller
-from muster.wire.session_records import CodeRecord
+from muster.wire.api.session_records import CodeRecord
 
 _NO_STORE = {"Cache-Control": "no-store"}
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from muster.api.parts import Parts, Which, Who, answers, reply
-from muster.wire.story_records import JobStory
+from muster.wire.api.story_records import JobStory
 
 
 def story_routes(router: APIRouter, parts: Parts) -> None:

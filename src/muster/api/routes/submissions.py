@@ -12,13 +12,16 @@ from starlette.responses import Response
 from muster.api.parts import Parts, Which, Who, answers, reply
 from muster.api.problem import FieldProblem, ProblemError
 from muster.daemon.service.protocol import Caller, Service
-from muster.files.job.job_file import job_of
+from muster.files.job.known_jobs import KnownJobs
 from muster.files.job.pipeline import pipeline_of
 from muster.files.job.sweep_file import sweep_in
 from muster.files.source.faults import FaultsError
 from muster.model.job import Job
+from muster.model.renew import renewer
 from muster.model.sweep import Sweep, member_job
-from muster.wire.records import Forecast, JobRecord
+from muster.wire.api.records import Forecast, JobRecord
+
+_KNOWN, _renewed = KnownJobs(), renewer(Job)
 
 KEY = "Idempotency-Key"
 KEY_PATTERN = r"^[!-~]{1,200}$"
@@ -147,8 +150,8 @@ def job_in(record: dict[str, Any], who: Caller) -> Job:
         wrong = FieldProblem("sweep", "a sweep is submitted with POST /v1/sweeps (muster run)")
         raise ProblemError(422, "the job has 1 fault", errors=(wrong,))
     with _told_faults():
-        job = job_of(record)
-    return replace(job, user=_owner(record, job, who))
+        job = _KNOWN.job_of(record)
+    return _renewed(job, user=_owner(record, job, who))
 
 
 async def sent_sweep(request: Request, who: Caller) -> Sweep:

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from muster.api.bodies import ContinueBody, SweepSizeBody
 from muster.api.parts import Parts, Which, Who, answers, reply
 from muster.api.routes.submissions import JOB_BODY, Key, sent_sweep
-from muster.wire.records import JobRecord
-from muster.wire.sweep_records import SweepDetail, SweepRecord
+from muster.wire.api.records import JobRecord
+from muster.wire.api.sweep_records import SweepDetail, SweepRecord
 
 
 def sweep_routes(router: APIRouter, parts: Parts) -> None:

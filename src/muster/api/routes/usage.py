@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from muster.api.parts import Parts, Who, answers, reply
-from muster.wire.use_records import UsageReport
+from muster.wire.api.use_records import UsageReport
 
 WEEK = 7 * 86_400.0
 

@@ -14,8 +14,8 @@ from muster.api.door.taken import TAKE_OVER, TakenConnection
 from muster.api.parts import Parts, Which, Who
 from muster.api.problem import FieldProblem, ProblemError
 from muster.api.streams import CHECKED, Streams
-from muster.wire.splice import ends_of, splice
-from muster.wire.visits import UPGRADE, Visit
+from muster.wire.visits.splice import ends_of, splice
+from muster.wire.visits.visits import UPGRADE, Visit
 
 _PLAIN = r"^[^\x00]*$"
 Kind = Annotated[
@@ -63,8 +63,8 @@ def visit_routes(router: APIRouter, parts: Parts) -> None:
     ) -> Response:
         """For the job's owner and administrators: run a command beside a task, attach to its terminal,
         connect to its ports, copy its files. Send `Connection: Upgrade` and `Upgrade: muster-visit`;
-        frames follow the answer 101 (src/muster/wire/visits.py). `muster exec`, `attach`, `forward` and
-        `cp` do so."""
+        frames follow the answer 101 (src/muster/wire/visits/visits.py). `muster exec`, `attach`,
+        `forward` and `cp` do so."""
         take = request.scope.get(TAKE_OVER)
         if take is None or request.headers.get("upgrade", "").lower() != UPGRADE:
             wrong = FieldProblem("Upgrade", f"send the headers Connection: Upgrade, Upgrade: {UPGRADE}")

@@ -10,7 +10,7 @@ from muster.api.routes.submissions import job_in
 from muster.api.whatif_bodies import WhatIfBody
 from muster.daemon.service.protocol import Caller
 from muster.daemon.whatif.asked import AskedNodes, AskedPool, AskedWhatIf
-from muster.wire.whatif_records import WhatIfRecord
+from muster.wire.api.whatif_records import WhatIfRecord
 
 Key = Annotated[str, Path(pattern=r"^[0-9a-f]{1,32}$", description="As POST /v1/what-if gave it.")]
 

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muster.cli.connect import daemon
-from muster.cli.jobs.complete import complete_jobs
+from muster.cli.group import Commands
+from muster.cli.jobs.complete import complete_live_jobs
 from muster.cli.options import ADMIN, Printed, option
 
 if TYPE_CHECKING:
-    from muster.wire.whatif_records import DefragRecord
+    from muster.wire.api.whatif_records import DefragRecord
 
-defrag = typer.Typer(pretty_exceptions_enable=False)
+defrag = Commands()
 
 
 @defrag.command("defrag", rich_help_panel=ADMIN)
@@ -19,7 +20,7 @@ def show_moves(
     which: Annotated[
         str | None,
         typer.Argument(
-            metavar="[JOB]", help="Number or name of a waiting job.", autocompletion=complete_jobs
+            metavar="[JOB]", help="Number or name of a waiting job.", autocompletion=complete_live_jobs
         ),
     ] = None,
     apply: Annotated[bool, option(None, "Make the moves for this job.", "--apply")] = False,

@@ -10,7 +10,7 @@ from muster.cli.options import Listed, noun, option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from muster.wire.use_records import LimitRecord
+    from muster.wire.api.use_records import LimitRecord
 
 limit = noun("limit", "Limits of users: live jobs, their size, submissions per minute.")
 

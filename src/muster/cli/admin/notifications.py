@@ -10,7 +10,7 @@ from muster.cli.options import Listed, noun, option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from muster.wire.use_records import SubscriptionRecord
+    from muster.wire.api.use_records import SubscriptionRecord
 
 notify = noun("notify", "Be told what becomes of jobs: webhooks, and commands of administrators.")
 
@@ -45,8 +45,8 @@ def add(
         list[str] | None,
         option(
             None,
-            "started, succeeded, failed, stopped, preempted or waiting; repeatable. (default: "
-            "succeeded and failed)",
+            "started, succeeded, failed, stopped, preempted or waiting; repeatable, or joined by "
+            "commas. (default: succeeded and failed)",
             metavar="WHAT",
         ),
     ] = None,
@@ -71,7 +71,7 @@ def add(
     """
     from muster.cli.parse import seconds_of
 
-    given = {"on": on} if on else {}
+    given = {"on": _happenings(on)} if on else {}
     with daemon(listing=_LISTING) as client:
         made = client.subscribe(
             name,
@@ -109,6 +109,18 @@ def key() -> None:
     """Print the key that your notices are signed with; see docs/how-to/notifications.md."""
     with daemon(listing=_LISTING) as client:
         typer.echo(client.notify_secret())
+
+
+def _happenings(given: "Sequence[str]") -> list[str]:
+    """Return what to tell of, given one by one or joined by commas."""
+    from muster.files.errors import InputError, one_of
+    from muster.model.happening import Happening
+
+    words = [word.strip() for text in given for word in text.split(",")]
+    for word in words:
+        if word not in list(Happening):
+            raise InputError.at("--on", one_of(word, "thing to tell of", Happening))
+    return words
 
 
 def _table(found: "Sequence[SubscriptionRecord]") -> str:

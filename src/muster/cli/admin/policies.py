@@ -9,7 +9,7 @@ from muster.cli.connect import daemon
 from muster.cli.options import DryRun, Printed, noun
 
 if TYPE_CHECKING:
-    from muster.wire.records import PolicyRecord
+    from muster.wire.api.records import PolicyRecord
 
 policy = noun("policy", "The scheduling policy (docs/explanation/policies.md).")
 

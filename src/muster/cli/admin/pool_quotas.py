@@ -16,7 +16,7 @@ from muster.files.source.quantity import (
     parse_whole,
 )
 from muster.model.pool import EVERY_TYPE
-from muster.wire.records import PoolRecord, QuotaRecord
+from muster.wire.api.records import PoolRecord, QuotaRecord
 
 Quotas = dict[str, dict[str, int | float | None]]
 """By device type, as the API takes them."""

@@ -34,7 +34,7 @@ def show(name: Named, output: Listed = "table") -> None:
     from muster.cli.render.answers import as_json
     from muster.cli.render.job_table import job_table
     from muster.cli.render.pool_table import named, pool_rules, pool_table
-    from muster.wire.records import LIVE
+    from muster.wire.api.records import LIVE
 
     with daemon(listing=_LISTING) as client:
         found = named(client.pools(), name)

@@ -10,7 +10,7 @@ from muster.cli.connect import daemon
 from muster.cli.options import Listed, Printed, Yes, noun, option
 
 if TYPE_CHECKING:
-    from muster.wire.records import InvitationRecord, TokenRecord
+    from muster.wire.api.records import InvitationRecord, TokenRecord
 
 token = noun("token", "Tokens of users and agents: who may use the daemon, who may be a node.")
 
@@ -212,7 +212,7 @@ def _keep(secret: str | None) -> bool:
     import os
     from dataclasses import replace
 
-    from muster.client.settings import TOKEN, URL, kept_settings, write_settings
+    from muster.client.connecting.settings import TOKEN, URL, kept_settings, write_settings
 
     kept = None if {URL, TOKEN} & set(os.environ) else kept_settings(needed=False)
     if kept is None or kept.token is None:

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from muster.cli.connect import daemon
-from muster.cli.options import JOBS, option
+from muster.cli.group import Commands
+from muster.cli.options import FORMATS, JOBS, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from muster.wire.use_records import UsageRecord, UsageReport
+    from muster.wire.api.use_records import UsageRecord, UsageReport
 
-usage = typer.Typer(pretty_exceptions_enable=False)
+usage = Commands()
 
 _TITLES = {"type": "DEVICE TYPE"}
 _FIGURES = ("DEVICE-HOURS", "IDLE", "LOST", "BUSY", "JOBS")
@@ -35,7 +36,7 @@ def show(
             metavar="GROUP",
         ),
     ] = None,
-    output: Annotated[Format, option(None, "Output format.", "--output", "-o")] = "table",
+    output: Annotated[Format, option(None, FORMATS, "--output", "-o")] = "table",
 ) -> None:
     """Show what jobs have held, in device-hours, and how much of it was wasted.
 
@@ -67,18 +68,11 @@ def show(
 def _moment(name: str, text: str) -> float:
     """A date of UTC, or so long ago, in s since 1970."""
     import time
-    from datetime import UTC, datetime
+    from datetime import UTC
 
-    from muster.cli.parse import seconds_of
+    from muster.cli.parse import moment_of
 
-    if text[:4].isdigit() and text[4:5] == "-":
-        from muster.files.errors import InputError
-
-        try:
-            return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-        except ValueError:
-            raise InputError.at(name, f"{text!r} is not a date; write for example 2026-11-01") from None
-    return max(0.0, time.time() - seconds_of(name, text))
+    return max(0.0, moment_of(name, text, time.time(), UTC))
 
 
 def _table(report: "UsageReport") -> str:

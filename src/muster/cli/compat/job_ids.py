@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from muster.client.errors import ClientError
-from muster.wire.records import JobRecord
-from muster.wire.sweep_records import MemberRecord, SweepDetail
+from muster.wire.api.records import JobRecord
+from muster.wire.api.sweep_records import MemberRecord, SweepDetail
 
 if TYPE_CHECKING:
     from muster.client import Client

@@ -20,7 +20,7 @@ from muster.cli.compat.words import (
 from muster.cli.connect import daemon
 from muster.client.errors import ClientError
 from muster.executors.accounts import own_user
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 
 USUAL = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 PAGE = 1000

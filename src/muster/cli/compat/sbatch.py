@@ -11,17 +11,17 @@ import typer
 
 from muster.cli.connect import daemon
 from muster.cli.exits import SUCCEEDED, code_of
-from muster.cli.jobs.batch_script import batch_record
-from muster.cli.jobs.options import RunRequest
-from muster.cli.jobs.request import completed, free_name
-from muster.client.settings import data_home
+from muster.cli.jobs.submitting.batch_script import batch_record
+from muster.cli.jobs.submitting.options import RunRequest
+from muster.cli.jobs.submitting.request import completed, free_name
+from muster.client.connecting.settings import data_home
 from muster.files.errors import InputError
 from muster.files.sbatch.directives import BadDirectiveError, Directive, parse_words
-from muster.wire.records import LIVE, OVER, JobRecord
+from muster.wire.api.records import LIVE, OVER, JobRecord
 
 if TYPE_CHECKING:
     from muster.client import Client, Handle
-    from muster.client.sweep_handle import SweepHandle
+    from muster.client.handles.sweep_handle import SweepHandle
 
 PAGE = 1000
 

@@ -10,7 +10,7 @@ from muster.cli.compat.words import statuses, words_of
 from muster.cli.connect import daemon
 from muster.client.errors import ClientError
 from muster.executors.accounts import own_user
-from muster.wire.records import LIVE, JobRecord
+from muster.wire.api.records import LIVE, JobRecord
 
 if TYPE_CHECKING:
     from muster.client import Client

@@ -22,7 +22,7 @@ from muster.cli.connect import daemon
 
 if TYPE_CHECKING:
     from muster.client import Client
-    from muster.wire.records import JobRecord
+    from muster.wire.api.records import JobRecord
 
 _CHANGES = ("hold", "uhold", "release", "requeue")
 _RANGE = re.compile(r"([^\[,]*)(?:\[([^\]]*)\])?([^,\[]*)")

@@ -6,10 +6,11 @@ import typer
 
 from muster.cli.compat.words import formatted, words_of
 from muster.cli.connect import daemon
-from muster.wire.records import NodeRecord, PoolRecord
+from muster.wire.api.records import NodeRecord, PoolRecord
 
 USUAL = "%9P %.5a %.10l %.6D %.6t %N"
-BY_NODE = "%N %.6D %.9P %6t"
+SUMMARY = "%9P %.5a %.10l %.16F %N"
+BY_NODE = "%{width}N %.6D %.9P %6t"
 HEADERS = {
     "P": "PARTITION",
     "R": "PARTITION",
@@ -18,6 +19,7 @@ HEADERS = {
     "D": "NODES",
     "t": "STATE",
     "T": "STATE",
+    "F": "NODES(A/I/O/T)",
     "N": "NODELIST",
     "n": "HOSTNAMES",
     "G": "GRES",
@@ -54,13 +56,22 @@ def run_sinfo(words: Sequence[str]) -> None:
         pools = [pool for pool in pools if pool.name in given.partition.split(",")]
     if given.nodes:
         nodes = [node for node in nodes if node.name in given.nodes.split(",")]
-    rows = [row for pool in pools for row in _rows(pool, nodes, each=given.Node)]
-    pattern = given.format or (BY_NODE if given.Node else USUAL)
+    if given.summarize:
+        rows = [_row(pool, "idle", nodes) for pool in pools if nodes]
+    else:
+        rows = [row for pool in pools for row in _rows(pool, nodes, each=given.Node)]
+    pattern = given.format or _pattern(nodes, by_node=given.Node, summary=given.summarize)
     try:
         lines = formatted(pattern, HEADERS, rows, header=not given.noheader)
     except ValueError as error:
         parser.error(str(error))
     typer.echo("\n".join(lines))
+
+
+def _pattern(nodes: Sequence[NodeRecord], *, by_node: bool, summary: bool) -> str:
+    """The columns that Slurm prints; the first as wide as the longest name."""
+    width = max((len(node.name) for node in nodes), default=0)
+    return SUMMARY if summary else BY_NODE.format(width=max(width, 8)) if by_node else USUAL
 
 
 def node_state(node: NodeRecord) -> str:
@@ -82,6 +93,8 @@ def _rows(pool: PoolRecord, nodes: Sequence[NodeRecord], *, each: bool) -> "list
 
 
 def _row(pool: PoolRecord, word: str, nodes: Sequence[NodeRecord]) -> Mapping[str, str]:
+    states = [node_state(node) for node in nodes]
+    busy, idle = sum(each in ("alloc", "mix") for each in states), states.count("idle")
     first, names = nodes[0], ",".join(node.name for node in nodes)
     cores = sum(int(node.cores) for node in nodes)
     return {
@@ -90,6 +103,7 @@ def _row(pool: PoolRecord, word: str, nodes: Sequence[NodeRecord]) -> Mapping[st
         "a": "up",
         "l": "infinite",
         "D": str(len(nodes)),
+        "F": f"{busy}/{idle}/{len(nodes) - busy - idle}/{len(nodes)}",
         "t": word,
         "T": _LONG[word],
         "N": names,

@@ -1,6 +1,7 @@
 """`squeue`: jobs that wait or run."""
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 import typer
 
@@ -21,10 +22,12 @@ from muster.cli.compat.words import (
 )
 from muster.cli.connect import daemon
 from muster.executors.accounts import own_user
-from muster.wire.records import LIVE, JobRecord
+from muster.wire.api.records import LIVE, JobRecord
 
 USUAL = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+STARTS = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+PENDING = "waiting"
 PAGE = 1000
 HEADERS = {
     "i": "JOBID",
@@ -48,6 +51,7 @@ HEADERS = {
     "V": "SUBMIT_TIME",
     "S": "START_TIME",
     "e": "END_TIME",
+    "Y": "SCHEDNODES",
     "o": "COMMAND",
     "a": "ACCOUNT",
 }
@@ -73,7 +77,8 @@ def run_squeue(words: Sequence[str]) -> None:
     if given.iterate:
         parser.error("-i: use muster ps -w")
     try:
-        wanted = statuses(given.states.split(",")) if given.states else LIVE
+        usual = (PENDING,) if given.start else LIVE
+        wanted = statuses(given.states.split(",")) if given.states else usual
         if given.states and given.states.lower() == "all":
             wanted = ()
     except ValueError as error:
@@ -86,7 +91,9 @@ def run_squeue(words: Sequence[str]) -> None:
             found = list(client.jobs(statuses=wanted, user=user, pool=given.partition, page=PAGE))
     if given.name:
         found = [job for job in found if job.name in given.name.split(",")]
-    pattern = given.format or (LONG if given.long else USUAL)
+    if given.start:
+        found.sort(key=lambda job: job.predicted_start or inf)
+    pattern = given.format or (STARTS if given.start else LONG if given.long else USUAL)
     try:
         lines = formatted(pattern, HEADERS, [_row(job) for job in found], header=not given.noheader)
     except ValueError as error:
@@ -119,6 +126,7 @@ def _row(job: JobRecord) -> Mapping[str, str]:
         "V": stamp(job.submitted),
         "S": stamp(start).replace("Unknown", "N/A"),
         "e": stamp(job.ended or job.predicted_finish).replace("Unknown", "N/A"),
+        "Y": "(null)",
         "o": " ".join(job.command),
         "a": job.pool,
     }

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 
 STATES = {
     "waiting": ("PD", "PENDING"),

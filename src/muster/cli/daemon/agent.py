@@ -5,12 +5,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from muster.cli.choices import Output
+from muster.cli.group import Commands
 from muster.cli.options import DAEMON, option
 
-agents = typer.Typer(pretty_exceptions_enable=False)
+agents = Commands()
 
 JOINING, OFFER, OPERATION = "Joining", "What the node offers", "Operation"
 """Groups of options in the help."""

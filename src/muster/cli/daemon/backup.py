@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from muster.cli.daemon.commands import NETWORK, Data, data_folder
+from muster.cli.group import Commands
 from muster.cli.options import ADMIN, option
 
-backup = typer.Typer(pretty_exceptions_enable=False)
+backup = Commands()
 
 Store = Annotated[
     str | None,

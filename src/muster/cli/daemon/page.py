@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from muster.cli.connect import daemon
+from muster.cli.group import Commands
 from muster.cli.options import DAEMON, option
 
-page = typer.Typer(pretty_exceptions_enable=False)
+page = Commands()
 
 
 @page.command("open", rich_help_panel=DAEMON)
@@ -24,8 +25,8 @@ def show(
     """
     import webbrowser
 
+    from muster.client.connecting.settings import UNIX, read_settings
     from muster.client.errors import ClientError
-    from muster.client.settings import UNIX, read_settings
 
     with daemon() as client:
         settings = read_settings()

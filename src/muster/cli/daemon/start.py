@@ -41,7 +41,7 @@ def refuse_both(**given: object) -> None:
 
 def refuse_exposed(host: str, *, auth: bool, consent: bool) -> None:
     """Reject a daemon for which any machine of the network could run code here."""
-    from muster.client.settings import is_loopback
+    from muster.client.connecting.settings import is_loopback
 
     if not auth and not consent and not is_loopback(host):
         raise InputError.at(

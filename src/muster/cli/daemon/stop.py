@@ -11,7 +11,7 @@ from muster.app.daemon_folder import holder
 from muster.cli.exits import NOT_FINISHED, NOT_REACHABLE
 from muster.cli.parse import seconds_of
 from muster.cli.render.terminal import complain
-from muster.client.settings import kept_settings
+from muster.client.connecting.settings import kept_settings
 
 _LOOK = 0.05
 

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from muster.wire.history_records import SpanRecord
-from muster.wire.records import OVER, JobRecord
+from muster.wire.api.history_records import SpanRecord
+from muster.wire.api.records import OVER, JobRecord
 
 COLUMNS = (
     "submitted",

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from muster.cli.connect import daemon
-from muster.cli.group import RunCommand
-from muster.cli.options import JOBS, Which, option
+from muster.cli.group import Commands, RunCommand
+from muster.cli.options import JOBS, WhichLive, option
 
-inside = typer.Typer(pretty_exceptions_enable=False)
+inside = Commands()
 
 Rank = Annotated[
     int | None,
@@ -21,7 +21,7 @@ Task = Annotated[
 
 @inside.command("exec", cls=RunCommand, rich_help_panel=JOBS)
 def exec_command(
-    which: Which,
+    which: WhichLive,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[COMMAND]", help="What to run, after --. (default: a shell)"),
@@ -51,7 +51,7 @@ def exec_command(
 
 @inside.command(rich_help_panel=JOBS)
 def attach(
-    which: Which,
+    which: WhichLive,
     rank: Rank = None,
     task: Task = None,
     detach_keys: Annotated[
@@ -74,7 +74,7 @@ def attach(
 
 @inside.command(rich_help_panel=JOBS)
 def forward(
-    which: Which,
+    which: WhichLive,
     port: Annotated[
         str,
         typer.Argument(metavar="PORT[:LOCAL]", help="Port of the task, and the one here."),

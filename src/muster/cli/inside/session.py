@@ -14,16 +14,16 @@ from muster.cli.connect import daemon
 from muster.cli.exits import BAD_INPUT, OTHER_FAILURE
 from muster.cli.inside.options import SessionOptions
 from muster.cli.inside.terminal import attach_to
-from muster.cli.jobs.field_options import FieldOptions
-from muster.cli.jobs.follow import print_end
-from muster.cli.jobs.options import RunRequest
-from muster.cli.jobs.request import free_name, job_record
+from muster.cli.jobs.reading.follow import print_end
 from muster.cli.jobs.select import PAGE
+from muster.cli.jobs.submitting.field_options import FieldOptions
+from muster.cli.jobs.submitting.options import RunRequest
+from muster.cli.jobs.submitting.request import free_name, job_record
 from muster.cli.parse import seconds_of
 from muster.cli.render.terminal import complain
 from muster.files.errors import InputError
 from muster.files.source.faults import FaultsError
-from muster.wire.records import LIVE, OVER
+from muster.wire.api.records import LIVE, OVER
 
 if TYPE_CHECKING:
     from muster.client import Client, Handle

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from muster.cli.jobs.follow import show_logs
+from muster.cli.jobs.reading.follow import show_logs
 from muster.cli.parse import parsed
 from muster.cli.render.terminal import complain
 from muster.client.inside.command import StandardStreams, keys_of, run_visit

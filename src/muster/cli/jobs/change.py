@@ -16,8 +16,8 @@ from muster.cli.render.words import clock, counted
 from muster.client import ClientError, JobSelection
 from muster.files.errors import InputError
 from muster.files.source.quantity import parse_counts
-from muster.wire.records import JobRecord, workers_asked
-from muster.wire.sweep_records import SweepRecord
+from muster.wire.api.records import JobRecord, workers_asked
+from muster.wire.api.sweep_records import SweepRecord
 
 
 def stop_jobs(which: Sequence[str], *, yes: bool, force: bool = False) -> int:

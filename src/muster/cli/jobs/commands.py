@@ -5,12 +5,12 @@ from typing import Annotated
 import typer
 
 from muster.cli.connect import daemon
-from muster.cli.group import RunCommand
+from muster.cli.group import Commands, RunCommand
 from muster.cli.inside.options import SessionOptions
-from muster.cli.jobs.complete import complete_either
-from muster.cli.jobs.field_options import FieldOptions
+from muster.cli.jobs.complete import complete_either, complete_live
 from muster.cli.jobs.filters import FILTER, JobFilters, refuse_mixed
-from muster.cli.jobs.options import RunRequest, Submission
+from muster.cli.jobs.submitting.field_options import FieldOptions
+from muster.cli.jobs.submitting.options import RunRequest, Submission
 from muster.cli.options import (
     JOBS,
     JOBS_SHOWN,
@@ -18,6 +18,7 @@ from muster.cli.options import (
     Printed,
     Watched,
     Which,
+    WhichLive,
     Yes,
     option,
     with_options,
@@ -32,7 +33,16 @@ Some = Annotated[
     ),
 ]
 
-jobs = typer.Typer(pretty_exceptions_enable=False)
+SomeLive = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[JOB...]",
+        help="Numbers or names of jobs or sweeps; none with a filter.",
+        autocompletion=complete_live,
+    ),
+]
+
+jobs = Commands()
 
 
 @jobs.command(cls=RunCommand, rich_help_panel=JOBS)
@@ -59,7 +69,7 @@ def run(request: RunRequest, session: SessionOptions, more: FieldOptions, how: S
         from muster.cli.inside.session import run_session
 
         raise typer.Exit(run_session(request, session, more))
-    from muster.cli.jobs.submit import run_request
+    from muster.cli.jobs.submitting.submit import run_request
 
     raise typer.Exit(run_request(request, how, more))
 
@@ -86,7 +96,7 @@ def ps(
       muster ps -l team=vision --status failed --since 1d
       muster ps --tree            pipelines
     """
-    from muster.cli.jobs.list_jobs import Shown, list_jobs
+    from muster.cli.jobs.reading.list_jobs import Shown, list_jobs
 
     shown = Shown(every=every, limit=limit, page=page, tree=tree)
     list_jobs(output, filters, shown, watch=watch)
@@ -104,7 +114,7 @@ def show(
 
     Example: muster show 12
     """
-    from muster.cli.jobs.show import show_named
+    from muster.cli.jobs.reading.show import show_named
 
     show_named(which, every=every, as_json=output == "json", watch=watch)
 
@@ -139,10 +149,10 @@ def logs(
       muster logs -f -l run=a             live jobs with this label
       muster logs --status failed --since 1d -n 20
     """
-    from muster.cli.jobs.follow import show_logs
     from muster.cli.jobs.named import handle_named, members_of
+    from muster.cli.jobs.reading.follow import show_logs
     from muster.cli.jobs.select import logs_of, matching
-    from muster.client.sweep_handle import SweepHandle
+    from muster.client.handles.sweep_handle import SweepHandle
 
     with daemon(listing="muster ps -a, muster show JOB") as client:
         if which is None:
@@ -160,7 +170,7 @@ def logs(
 @with_options
 def stop(
     filters: JobFilters,
-    which: Some = None,
+    which: SomeLive = None,
     every: Annotated[
         bool, option(FILTER, "All your live jobs; with -u another user's, or '*'.", "--all")
     ] = False,
@@ -186,7 +196,7 @@ def stop(
 
 @jobs.command(rich_help_panel=JOBS)
 def resize(
-    which: Which,
+    which: WhichLive,
     workers: Annotated[str, typer.Argument(metavar="N|N..M", help="Workers, or a range of them.")],
     servers: Annotated[
         int | None, option(None, "Parameter servers. (default: unchanged)", min=1, metavar="N")
@@ -221,9 +231,10 @@ def wait(
       muster wait 12 13 --timeout 2h && echo done
       muster wait -l run=a        your jobs with this label that are live now
     """
-    from muster.cli.jobs.follow import wait_for
+    from muster.cli.jobs.reading.follow import wait_for
     from muster.cli.jobs.select import matching
     from muster.cli.parse import seconds_of
+    from muster.cli.render.terminal import complain
 
     limit = None if timeout is None else seconds_of("--timeout", timeout)
     with daemon() as client:
@@ -231,6 +242,8 @@ def wait(
             refuse_mixed(filters, *which, every=every)
         else:
             which = [str(job.number) for job in matching(client, filters, every=every)]
+            if not which:
+                complain("no live job matches; nothing to wait for")
         raise typer.Exit(wait_for(client, which, limit, as_json=output == "json"))
 
 
@@ -243,7 +256,7 @@ def top(
 
     Each letter is a device, and the job that holds it. Ctrl-C exits.
     """
-    from muster.cli.jobs.top import run_top
+    from muster.cli.jobs.reading.top import run_top
     from muster.cli.parse import seconds_of
 
     run_top(once=once, interval=seconds_of("--interval", interval))

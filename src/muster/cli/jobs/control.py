@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muster.cli.connect import daemon, exit_code, report
-from muster.cli.options import JOBS, Several, Which
+from muster.cli.group import Commands
+from muster.cli.options import JOBS, SeveralLive, WhichLive
 
 if TYPE_CHECKING:
     from muster.client import Client
-    from muster.wire.records import JobRecord
+    from muster.wire.api.records import JobRecord
 
-control = typer.Typer(pretty_exceptions_enable=False)
+control = Commands()
 
 
 @control.command(rich_help_panel=JOBS)
-def hold(which: Several) -> None:
+def hold(which: SeveralLive) -> None:
     """Hold jobs: a waiting one is not started; a running one is stopped, after a checkpoint if it can
     write one, and waits.
 
@@ -26,7 +27,7 @@ def hold(which: Several) -> None:
 
 
 @control.command(rich_help_panel=JOBS)
-def release(which: Several) -> None:
+def release(which: SeveralLive) -> None:
     """Release held jobs: they wait in the queue where they were.
 
     Example: muster release 12
@@ -35,7 +36,7 @@ def release(which: Several) -> None:
 
 
 @control.command(rich_help_panel=JOBS)
-def requeue(which: Several) -> None:
+def requeue(which: SeveralLive) -> None:
     """Stop running jobs, after a checkpoint if they can write one, and queue them again.
 
     Example: muster requeue 12
@@ -45,7 +46,7 @@ def requeue(which: Several) -> None:
 
 @control.command(rich_help_panel=JOBS, context_settings={"ignore_unknown_options": True})
 def priority(
-    which: Which,
+    which: WhichLive,
     value: Annotated[int, typer.Argument(metavar="N", help="Priority; higher runs sooner.")],
 ) -> None:
     """Change a job's priority. It counts from the next decision on.
@@ -59,7 +60,7 @@ def priority(
 
 @control.command(rich_help_panel=JOBS)
 def until(
-    which: Which,
+    which: WhichLive,
     ending: Annotated[
         str,
         typer.Argument(metavar="ENDING", help="As in `muster run --until`; `none`: no such end."),

@@ -92,7 +92,7 @@ class JobFilters:
 def _statuses(given: "list[str] | tuple[str, ...]") -> tuple[str, ...]:
     """Return statuses as words, given one by one or joined by commas."""
     from muster.files.errors import InputError, one_of
-    from muster.wire.records import LIVE, OVER
+    from muster.wire.api.records import LIVE, OVER
 
     words = [word.strip() for text in given for word in text.split(",")]
     for word in words:

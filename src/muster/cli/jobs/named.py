@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from muster.client.errors import ClientError
-from muster.wire.records import OVER, JobRecord
+from muster.wire.api.records import OVER, JobRecord
 
 if TYPE_CHECKING:
     from muster.client import Client, Handle
-    from muster.client.sweep_handle import SweepHandle
+    from muster.client.handles.sweep_handle import SweepHandle
 
 _NOT_FOUND = 404
 

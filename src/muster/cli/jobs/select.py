@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from muster.cli.jobs.filters import JobFilters
-from muster.cli.jobs.follow import last_lines
+from muster.cli.jobs.reading.follow import last_lines
 from muster.cli.render.terminal import complain
 from muster.client import ClientError
-from muster.files.errors import InputError
-from muster.wire.records import LIVE, JobRecord
+from muster.files.errors import InputError, did_you_mean
+from muster.wire.api.records import LIVE, JobRecord
 
 if TYPE_CHECKING:
     from muster.client import Client
@@ -41,7 +41,18 @@ def matching(
         if not live:
             raise InputError.at("--status", f"{wanted.statuses[0]} jobs have ended already")
         wanted = replace(wanted, statuses=live)
-    return list(client.jobs(**asdict(wanted), page=PAGE))
+    found = list(client.jobs(**asdict(wanted), page=PAGE))
+    if not found:
+        note_unknown_pool(client, filters.pool)
+    return found
+
+
+def note_unknown_pool(client: "Client", name: str | None) -> None:
+    """Say if a pool that nothing was found of does not exist: most likely it is misspelt."""
+    names = [pool.name for pool in client.pools()] if name is not None else []
+    if name is not None and name not in names:
+        near = did_you_mean(name, names) or f"; pools: {', '.join(names)}"
+        complain(f"there is no pool {name!r}{near}")
 
 
 def logs_of(client: "Client", jobs: Sequence[JobRecord], *, follow: bool, lines: int | None) -> int:

@@ -8,7 +8,7 @@ from muster.executors.transit import offer_of
 from muster.files.cluster.classify import Classifier
 from muster.files.errors import InputError
 from muster.model.offer import NodeOffer
-from muster.wire.codec import BadMessageError
+from muster.wire.tasks.codec import BadMessageError
 
 STDIN = Path("-")
 MAX_BYTES = 1_000_000

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 import typer
 
 from muster.cli.choices import PlacementStrategy
+from muster.cli.group import Commands
 from muster.cli.options import OFFLINE, Printed, option
 
-offline = typer.Typer(pretty_exceptions_enable=False)
+offline = Commands()
 
 
 PlanGoal = Literal["throughput", "per_device"]

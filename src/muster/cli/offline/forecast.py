@@ -10,7 +10,7 @@ from muster.files.loss_file import load_losses
 from muster.perf.epochs.convergence import FixedEpochs, Remaining, Target, remaining
 from muster.perf.epochs.loss_curve import LossCurve, LossPoint
 from muster.perf.estimate import BadMeasurementError, Unknown
-from muster.wire.records import OVER, JobRecord
+from muster.wire.api.records import OVER, JobRecord
 
 
 def run_forecast(path: Path, *, decrease: float, epochs: int, total: int | None, as_json: bool) -> str:

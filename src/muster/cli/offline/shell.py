@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from muster.cli.group import Commands
 from muster.cli.options import OFFLINE
 
-shell = typer.Typer(pretty_exceptions_enable=False)
+shell = Commands()
 
 ShellName = Literal["bash", "zsh", "fish"]
 COMPLETE = "_MUSTER_COMPLETE"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from muster.cli.render.table import table
 from muster.cli.render.words import counted
-from muster.wire.foresight_records import AccuracyGroup, AccuracyRecord, ReliabilityPoint
+from muster.wire.api.foresight_records import AccuracyGroup, AccuracyRecord, ReliabilityPoint
 
 HEADING = ("BY", "GROUP", "FORECASTS", "COVERED", "EARLY", "LATE", "ERROR", "BIAS", "WIDTH")
 HEIGHT, COLUMN = 10, 5

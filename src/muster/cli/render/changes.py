@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from muster.wire.records import ChangeRecord
+from muster.wire.api.records import ChangeRecord
 
 _ROUTINE = ("TaskOrdered",)
 """Events that only carry out a decision already shown, once for each task."""

@@ -11,8 +11,8 @@ from muster.cli.render.sparkline import sparkline
 from muster.cli.render.table import table
 from muster.cli.render.terminal import bold, painted
 from muster.cli.render.words import clock, counted, moment, short, when
-from muster.wire.job_relations import ParentRecord
-from muster.wire.records import (
+from muster.wire.api.job_relations import ParentRecord
+from muster.wire.api.records import (
     OVER,
     ChangeRecord,
     JobDetail,
@@ -195,7 +195,7 @@ def _finish(job: JobRecord, now: float) -> str:
 
 def _rests(job: JobRecord) -> str:
     """What the forecast rests on, and how probable it is that the job is preempted first."""
-    rests = "" if not job.rests_on else f"; rests on {counted(job.rests_on, 'like job')}"
+    rests = "" if not job.rests_on else f"; rests on {counted(job.rests_on, 'similar job')}"
     odds = f"; preempted first in {job.preemption:.0%} of the futures" if job.preemption else ""
     return rests + odds
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from muster.cli.render import terminal
 from muster.cli.render.job_tree import job_tree
-from muster.cli.render.table import table
+from muster.cli.render.table import fitted, table
 from muster.cli.render.terminal import painted
 from muster.cli.render.words import clock, short, when
-from muster.wire.records import OVER, JobRecord
+from muster.wire.api.records import OVER, JobRecord
 
 HEADING = ("ID", "NAME", "POOL", "STATUS", "WORKERS", "STEP", "LOSS", "AGE", "FINISH", "WHY")
 MORE = ("USER", "PRIORITY", "DEVICES", "NODES", "RATE", "RESIZES", "PREEMPTED", "PAUSE", "LABELS")
@@ -18,11 +19,14 @@ _WORDS = ("NAME", "POOL", "STATUS", "USER", "NODES", "LABELS", "WHY")
 
 def job_table(jobs: Sequence[JobRecord], now: float, *, wide: bool = False, tree: bool = False) -> str:
     """Render the jobs; wide, with more columns and the reasons in words; as a tree, each below the one
-    it comes after. Users are named where there are several, places in the queue where any has one."""
-    heading: tuple[str, ...] = (*HEADING[:-1], *MORE, HEADING[-1]) if wide else HEADING
+    it comes after. Users are named where there are several, places in the queue where any has one. On a
+    narrow terminal columns are left out, unless wide."""
+    heading: Sequence[str] = (*HEADING[:-1], *MORE, HEADING[-1]) if wide else HEADING
     branches = job_tree(jobs) if tree else [(job, "") for job in jobs]
     jobs = [job for job, _ in branches]
-    rows = [_wide(job, now) if wide else (*_cells(job, now), why(job)) for job in jobs]
+    rows: Sequence[Sequence[str]] = [
+        _wide(job, now) if wide else (*_cells(job, now), why(job)) for job in jobs
+    ]
     at = HEADING.index("NAME")
     if tree:
         drawn = zip(branches, rows, strict=True)
@@ -37,7 +41,22 @@ def job_table(jobs: Sequence[JobRecord], now: float, *, wide: bool = False, tree
         heading, rows = _with_column("QUEUE", heading, rows, [_place(job) for job in jobs])
     if not wide and len({job.user for job in jobs}) > 1:
         heading, rows = _with_column("USER", heading, rows, [job.user for job in jobs])
+    columns = None if wide else terminal.width()
+    if columns is not None:
+        heading, rows = fitted(heading, rows, columns, _spare(heading, rows))
     return table(heading, rows, left=[i for i, word in enumerate(heading) if word in _WORDS])
+
+
+def _spare(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns that a narrow terminal can do without: intervals (`muster show` has them), those that say
+    nothing, and a pool that is the same everywhere."""
+    same = {name for i, name in enumerate(heading) if len({row[i] for row in rows}) == 1}
+    empty = [
+        name for i, name in enumerate(heading) if name in same and rows and rows[0][i] in ("-", "")
+    ]
+    silent = [name for name in ("STEP", "LOSS", "START") if name in empty]
+    pool = ["POOL"] if "POOL" in same else []
+    return [*silent, "80% INTERVAL", *pool, "STEP", "AGE", "LOSS", "START"]
 
 
 _BEFORE = {"QUEUE": "WORKERS", "USER": "NAME", "START": "FINISH", "80% INTERVAL": "FINISH"}
@@ -45,7 +64,7 @@ _BEFORE = {"QUEUE": "WORKERS", "USER": "NAME", "START": "FINISH", "80% INTERVAL"
 
 
 def _with_column(
-    name: str, heading: tuple[str, ...], rows: Sequence[tuple[str, ...]], cells: Sequence[str]
+    name: str, heading: Sequence[str], rows: Sequence[Sequence[str]], cells: Sequence[str]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     at = heading.index(_BEFORE[name]) + (name == "80% INTERVAL")
     wider = [(*row[:at], cell, *row[at:]) for row, cell in zip(rows, cells, strict=True)]
@@ -136,7 +155,7 @@ def start(job: JobRecord, now: float) -> str:
 def interval(job: JobRecord, now: float) -> str:
     """The 80 % interval of its finish, `4m to 12m`; of one that is unknown, `4m or more`."""
     low, high = job.finish_low, job.finish_high
-    if low is None or job.status in OVER:
+    if low is None or job.status in OVER or (high is not None and high <= now):
         return ""
     begin = clock(max(0.0, low - now))
     if job.predicted_finish is None or high is None:

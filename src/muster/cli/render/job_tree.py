@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 
 Branch = tuple[JobRecord, str]
 """A job, and what is drawn before its name."""

@@ -16,7 +16,7 @@ from muster.cli.render.job_table import finish, interval, loss, workers
 from muster.cli.render.picture import FREE, GONE, letter_of_number, style
 from muster.cli.render.pool_table import quotas_shown
 from muster.cli.render.words import clock
-from muster.wire.records import (
+from muster.wire.api.records import (
     OVER,
     ChangeRecord,
     JobRecord,

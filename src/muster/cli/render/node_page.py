@@ -6,7 +6,7 @@ from muster.cli.render.node_table import health_word, leaving_lines
 from muster.cli.render.table import table
 from muster.cli.render.terminal import bold, painted
 from muster.cli.render.words import clock, counted, size, when
-from muster.wire.records import NodeHealth, NodeRecord, UplinkRecord
+from muster.wire.api.records import NodeHealth, NodeRecord, UplinkRecord
 
 
 def node_page(node: NodeRecord, now: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from muster.cli.render.table import table
 from muster.cli.render.terminal import painted
 from muster.cli.render.words import clock, size, when
-from muster.wire.records import LeavingRecord, NodeRecord
+from muster.wire.api.records import LeavingRecord, NodeRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from muster.cli.exits import NOT_FOUND
 from muster.cli.render.table import table
 from muster.cli.render.terminal import complain
 from muster.model.duration import in_hours
-from muster.wire.records import PoolRecord, QuotaRecord
+from muster.wire.api.records import PoolRecord, QuotaRecord
 
 _HEADING = ("POOL", "PARENT", "TYPE", "RESERVED", "SHARE", "LIMIT", "ENTITLED", "USED", "RUNNING")
 _ANY = QuotaRecord("-")

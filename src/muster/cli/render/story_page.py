@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from muster.cli.render.terminal import bold, painted
 from muster.cli.render.words import clock, counted, moment, when
-from muster.wire.records import OVER
-from muster.wire.story_records import AdviceRecord, JobStory, StoryLine
+from muster.wire.api.records import OVER
+from muster.wire.api.story_records import AdviceRecord, JobStory, StoryLine
 
 _SAY_IT_ALL = ("submitted", "asked", "lost")
 """Lines that need no verb."""

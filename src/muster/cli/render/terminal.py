@@ -1,6 +1,7 @@
 """What depends on a terminal: colours, hints and questions."""
 
 import os
+import shutil
 import sys
 
 import typer
@@ -24,6 +25,11 @@ _COLOURS = {
 
 def on_terminal() -> bool:
     return sys.stdout.isatty()
+
+
+def width() -> int | None:
+    """Columns of the terminal; None where there is none."""
+    return shutil.get_terminal_size().columns if on_terminal() else None
 
 
 def can_answer() -> bool:

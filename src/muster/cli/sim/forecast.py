@@ -55,7 +55,7 @@ def _row(answer: Answer, run: AskedRun, number: int) -> tuple[str, ...]:
     start = "" if each.start is None else _words(each.start, now)[0]
     finish, interval = _words(each.finish, now)
     came = f"in {clock(run.ended[number][1] - now)}" if number in run.ended else "-"
-    rests = counted(each.jobs, "like job") if each.jobs else "its own progress"
+    rests = counted(each.jobs, "similar job") if each.jobs else "its own progress"
     return state.job.name, state.phase.value, start, finish, interval, came, rests
 
 

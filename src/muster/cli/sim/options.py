@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from muster.cli.choices import Output, Resize
-from muster.cli.options import option
+from muster.cli.options import FORMATS, option
 
 INPUT, KNOWN, COSTS, WORLD, FILES = (
     "Input",
@@ -31,7 +31,7 @@ First = Annotated[int | None, option(INPUT, "Only the first N jobs.", min=1, met
 Sort = Annotated[bool, option(INPUT, "Sort a trace whose times are out of order.", "--sort")]
 Skip = Annotated[bool, option(INPUT, "Skip and count bad rows.", "--skip")]
 Seed = Annotated[int, option(INPUT, "Seed for jobs, measurement errors and failures.", min=0)]
-Printed = Annotated[Output, option(FILES, "Output format.", "--output", "-o")]
+Printed = Annotated[Output, option(FILES, FORMATS, "--output", "-o")]
 Quiet = Annotated[bool, option(FILES, "No progress bar.", "--quiet", "-q")]
 Gantt = Annotated[bool, option(FILES, "Record and draw which job held which device.", "--gantt")]
 Plots = Annotated[Path | None, option(FILES, "Write the figures as PNG files here.", metavar="DIR")]

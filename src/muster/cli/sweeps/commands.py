@@ -8,7 +8,7 @@ import typer
 from muster.cli.choices import Output
 from muster.cli.connect import daemon
 from muster.cli.jobs.complete import complete_sweeps
-from muster.cli.options import Printed, Watched, Yes, noun, option
+from muster.cli.options import FORMATS, Printed, Watched, Yes, noun, option
 
 sweep = noun("sweep", "Sweeps: many jobs of one command, submitted with muster run --sweep.")
 
@@ -31,7 +31,7 @@ ByMetric = Annotated[
 @sweep.command("ls")
 def list_(
     limit: Annotated[int, option(None, "At most N sweeps.", "-n", min=1, max=1000, metavar="N")] = 20,
-    output: Annotated[Output, option(None, "Output format.", "--output", "-o")] = "text",
+    output: Annotated[Output, option(None, FORMATS, "--output", "-o")] = "text",
 ) -> None:
     """List sweeps, newest first.
 
@@ -179,7 +179,8 @@ def continue_(
       muster sweep continue lr-search 3 --epochs 50
       muster sweep continue lr-search best --epochs 100
     """
-    from muster.wire.sweep_records import best_first
+    from muster.cli.render.terminal import hint
+    from muster.wire.api.sweep_records import best_first
 
     with daemon(listing=_LISTING) as client:
         members = member.split(",")
@@ -190,3 +191,4 @@ def continue_(
         jobs = client.continue_sweep(which, members, arguments or ())
     for job in jobs:
         typer.echo(f"job {job.number} ({job.name}) submitted")
+    hint(f"wait: muster wait {' '.join(job.name for job in jobs)} · then: muster sweep show {which}")

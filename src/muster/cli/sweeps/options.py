@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from muster.cli.jobs.options import RunRequest
+from muster.cli.jobs.submitting.options import RunRequest
 from muster.files.errors import InputError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from muster.cli.parse import writing
 from muster.files.errors import InputError
-from muster.wire.sweep_records import MemberRecord
+from muster.wire.api.sweep_records import MemberRecord
 
 WIDTH, HEIGHT = 60, 12
 """Characters of a plot in the terminal."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from muster.cli.render.table import table
 from muster.cli.render.terminal import bold, painted
 from muster.cli.render.words import counted
-from muster.wire.sweep_records import MemberRecord, SweepDetail, SweepRecord, best_first
+from muster.wire.api.sweep_records import MemberRecord, SweepDetail, SweepRecord, best_first
 
 METRICS_SHOWN = 4
 """Columns of metrics beside the one that ranks."""
@@ -50,18 +50,19 @@ def member_table(members: Sequence[MemberRecord], metric: str) -> str:
     """Render members as rows, in the order given."""
     params = list(dict.fromkeys(name for each in members for name in each.params))
     params = [] if params == ["index"] else params
-    others = sorted({name for each in members for name in each.metrics} - {metric})
-    metrics = [metric, *others[:METRICS_SHOWN]]
+    reported = {name for each in members for name in each.metrics}
+    metrics = [metric, *sorted(reported - {metric})[:METRICS_SHOWN]] if reported else []
+    epochs = bool(reported) or any(each.epoch is not None for each in members)
     rungs = any(each.rung for each in members)
-    heading = ["INDEX", "JOB", *map(str.upper, params), *map(str.upper, metrics), "EPOCH"]
-    heading += [*(["RUNG"] if rungs else []), "STATUS", "WHY"]
+    heading = ["INDEX", "JOB", *map(str.upper, params), *map(str.upper, metrics)]
+    heading += [*(["EPOCH"] if epochs else []), *(["RUNG"] if rungs else []), "STATUS", "WHY"]
     rows = [
         [
             each.index,
             "-" if each.number is None else str(each.number),
             *(each.params.get(name, "-") for name in params),
             *(_value(each.metrics.get(name)) for name in metrics),
-            "-" if each.epoch is None else str(each.epoch),
+            *(["-" if each.epoch is None else str(each.epoch)] if epochs else []),
             *([str(each.rung or "-")] if rungs else []),
             painted(each.status),
             each.reason or "-",

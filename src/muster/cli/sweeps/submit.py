@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from muster.cli.exits import OTHER_FAILURE, SUCCEEDED, WOULD_START, WOULD_WAIT, code_of
-from muster.cli.jobs.options import Submission
-from muster.cli.jobs.request import free_name
-from muster.cli.jobs.submit import plan_text
+from muster.cli.jobs.submitting.options import Submission
+from muster.cli.jobs.submitting.request import free_name
+from muster.cli.jobs.submitting.submit import plan_text
 from muster.cli.render.answers import as_json
 from muster.cli.render.terminal import agreed, complain, hint
 from muster.cli.render.words import counted
 from muster.cli.sweeps.show import sweep_page
 from muster.cli.watch import INTERVAL
-from muster.files.job.sweep_file import sweep_in
+from muster.files.job.sweep_file import sweep_in, unused_names
 from muster.files.source.faults import FaultsError
-from muster.wire.sweep_records import SWEEP_OVER
+from muster.wire.api.sweep_records import SWEEP_OVER
 
 if TYPE_CHECKING:
     from muster.client import Client
-    from muster.client.sweep_handle import SweepHandle
+    from muster.client.handles.sweep_handle import SweepHandle
 
 _OF_THIS_MACHINE = ("ship", "folder", "resume_from")
 """Fields that the client completes."""
@@ -35,13 +35,17 @@ def run_sweep(client: "Client", record: Mapping[str, Any], how: Submission, *, o
         live = (each.name for each in client.sweeps() if each.status not in SWEEP_OVER)
         record["name"] = free_name(record["name"], set(live))
     try:
-        size = sweep_in(
+        sweep = sweep_in(
             {name: value for name, value in record.items() if name not in _OF_THIS_MACHINE}
-        ).size
+        )
     except FaultsError as error:
         for fault in error.faults:
             complain(f"{fault.field}: {fault.text}")
         return how.failure
+    size = sweep.size
+    for name in unused_names(sweep):
+        variable = f"MUSTER_SWEEP_{name.upper()}"
+        complain(f"note: {{{name}}} is not in the command; members have it as {variable} only")
     talk = partial(typer.echo, err=how.follow or how.as_json)
     forecast = client.forecast(record)
     if forecast.problem:

@@ -15,7 +15,7 @@ from muster.cli.whatif.show import what_if_text
 
 if TYPE_CHECKING:
     from muster.client import Client
-    from muster.wire.whatif_records import WhatIfReport
+    from muster.wire.api.whatif_records import WhatIfReport
 
 Told = Callable[[int, int], None]
 

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from muster.cli.group import Commands
 from muster.cli.options import JOBS, Printed, option
 
-whatif = typer.Typer(pretty_exceptions_enable=False)
+whatif = Commands()
 
 CHANGES = "Changes"
 

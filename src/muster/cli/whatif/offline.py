@@ -8,8 +8,8 @@ from muster.cli.whatif.answer import Told
 from muster.cli.whatif.request import ClusterSeen
 from muster.core.quotas.demand import capacity, demands
 from muster.core.quotas.pools import entitle
-from muster.daemon.service.pool_change import PoolRules
-from muster.daemon.service.records import pool_records
+from muster.daemon.service.governing.pool_change import PoolRules
+from muster.daemon.service.reading.records import pool_records
 from muster.daemon.whatif.report import report_of
 from muster.files.errors import InputError
 from muster.files.job.job_file import load_job
@@ -30,7 +30,7 @@ from muster.foresight.whatif.changes import (
 from muster.model.pool import EVERY_TYPE, Pool, Quota
 from muster.model.view import View
 from muster.policy.registry import POLICIES
-from muster.wire.whatif_records import WhatIfReport
+from muster.wire.api.whatif_records import WhatIfReport
 
 
 def cluster_seen(snapshot: CycleSnapshot) -> ClusterSeen:

@@ -7,7 +7,7 @@ from muster.cli.parse import writing
 from muster.cli.sim.figures import HOW_TO, can_draw
 from muster.cli.whatif.show import NEVER
 from muster.files.errors import InputError
-from muster.wire.whatif_records import IntervalRecord, WhatIfJob, WhatIfReport
+from muster.wire.api.whatif_records import IntervalRecord, WhatIfJob, WhatIfReport
 
 MOST = 40
 """Jobs of a picture: those whose end changes most."""

@@ -1,6 +1,7 @@
 """From the options to the changes, as the client takes them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -10,9 +11,9 @@ from muster.cli.admin.deadline import seconds_until
 from muster.cli.admin.pool_quotas import changed_quotas, changed_rules
 from muster.cli.parse import parsed, policy_of
 from muster.files.cluster.ranges import expand
-from muster.files.errors import InputError, one_of
+from muster.files.errors import InputError, did_you_mean, one_of
 from muster.files.source.quantity import MAX_PRIORITY, parse_name, parse_whole
-from muster.wire.records import PoolRecord
+from muster.wire.api.records import PoolRecord
 
 AMOUNTS = ("reservation", "share", "limit")
 RULES = ("policy", "aim", "devices_per_user")
@@ -133,11 +134,27 @@ def _pool_field(text: str) -> tuple[str, str, str]:
     return parse_name(pool), name, value
 
 
+@contextmanager
+def _told_of(pool: str) -> Iterator[None]:
+    """Tell a fault with what was typed here: `muster pool set` has an option for each field."""
+    try:
+        yield
+    except InputError as error:
+        option, _, problem = str(error).partition(": ")
+        field_name = option.removeprefix("--").replace("-", "_")
+        raise InputError.at(f"--pool {pool}.{field_name}", problem) from None
+
+
 def _pool(name: str, fields: dict[str, list[str]], seen: ClusterSeen) -> dict[str, Any]:
     before = next((each for each in seen.pools if each.name == name), None)
-    quotas = changed_quotas(before, sorted(seen.types), *(fields.get(each) for each in AMOUNTS))
+    if before is None and "parent" not in fields:
+        near = did_you_mean(name, [each.name for each in seen.pools])
+        problem = f"there is no pool {name!r}{near}; a new one needs its parent: {name}.parent=cluster"
+        raise InputError.at("--pool", problem)
     last = {each: fields[each][-1] for each in ("parent", *RULES) if each in fields}
-    rules = changed_rules(
-        None, None, last.get("devices_per_user"), last.get("policy"), None, last.get("aim")
-    )
+    with _told_of(name):
+        quotas = changed_quotas(before, sorted(seen.types), *(fields.get(each) for each in AMOUNTS))
+        rules = changed_rules(
+            None, None, last.get("devices_per_user"), last.get("policy"), None, last.get("aim")
+        )
     return _given(parent=last.get("parent"), quotas=quotas, **rules)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from muster.cli.render.table import table
 from muster.cli.render.words import clock, counted
-from muster.wire.whatif_records import FigureRecord, IntervalRecord, WhatIfJob, WhatIfReport
+from muster.wire.api.whatif_records import FigureRecord, IntervalRecord, WhatIfJob, WhatIfReport
 
 SHOWN = 20
 """Jobs of the table, unless all are asked for."""

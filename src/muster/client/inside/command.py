@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from muster.client.inside.visit import VisitConnection, VisitEnd, VisitOutcome
-from muster.wire.frames import StreamNote
-from muster.wire.pump import Pump
-from muster.wire.visits import ERRORS, INPUT, OUTPUT
+from muster.wire.visits.frames import StreamNote
+from muster.wire.visits.pump import Pump
+from muster.wire.visits.visits import ERRORS, INPUT, OUTPUT
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals that are for a command without a terminal; on one, keys are."""

@@ -7,19 +7,19 @@ from pathlib import Path
 
 from muster.client.errors import ClientError
 from muster.client.inside.visit import VisitConnection, VisitOutcome
-from muster.wire.copying import CopyError, Tell, pack, unpack
-from muster.wire.frames import StreamNote
-from muster.wire.pump import Pump
-from muster.wire.visits import INPUT, OUTPUT
+from muster.wire.visits.copying import CopyError, Tell, means_folder, pack, unpack
+from muster.wire.visits.frames import StreamNote
+from muster.wire.visits.pump import Pump
+from muster.wire.visits.visits import INPUT, OUTPUT
 
 
-def fetch(visit: VisitConnection, target: Path) -> list[str]:
+def fetch(visit: VisitConnection, target: str) -> list[str]:
     """Copy what the visit reads to this machine; return what could not be copied, and why."""
     read, write = os.pipe()
 
     def work(tell: Tell) -> None:
         with open(read, "rb") as source:  # noqa: PTH123
-            unpack(source, target, tell)
+            unpack(source, Path(target), tell, into=means_folder(target))
 
     copy = _Copy(visit, work)
     os.set_blocking(write, False)

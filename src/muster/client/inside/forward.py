@@ -8,9 +8,9 @@ from itertools import count
 
 from muster.client.errors import ClientError
 from muster.client.inside.visit import VisitConnection, VisitOutcome
-from muster.wire.frames import StreamNote
-from muster.wire.pump import Pump
-from muster.wire.visits import FIRST_FORWARDED
+from muster.wire.visits.frames import StreamNote
+from muster.wire.visits.pump import Pump
+from muster.wire.visits.visits import FIRST_FORWARDED
 
 LOOPBACK = "127.0.0.1"
 

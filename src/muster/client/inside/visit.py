@@ -4,11 +4,11 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from muster.client.connection import DaemonConnection, place
+from muster.client.connecting.connection import DaemonConnection, place
+from muster.client.connecting.http import httpx
 from muster.client.errors import ClientError
-from muster.client.http import httpx
-from muster.wire.frames import StreamNote
-from muster.wire.visits import UPGRADE
+from muster.wire.visits.frames import StreamNote
+from muster.wire.visits.visits import UPGRADE
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # slow to import, and seldom needed
-    from muster.client.connection import DaemonConnection
+    from muster.client.connecting.connection import DaemonConnection
     from muster.client.inside.command import Executed
     from muster.client.inside.forward import Forward
     from muster.client.inside.visit import VisitConnection
@@ -41,19 +41,18 @@ class WaysIn:
     def copy_from(
         self, which: str | int, path: str, target: str | Path, *, rank: int | None = None
     ) -> list[str]:
-        """Copy a file or folder of a job to this machine, into `target` if that is a folder; return
-        what
-        could not be copied, and why."""
+        """Copy a file or folder of a job to this machine, into `target` if that is a folder or ends
+        with a slash; return what could not be copied, and why."""
         from muster.client.inside.copy import fetch
 
         with self.visit(which, "fetch", rank=rank, path=path) as visit:
-            return fetch(visit, Path(target))
+            return fetch(visit, str(target))
 
     def copy_to(
         self, which: str | int, source: str | Path, path: str = ".", *, rank: int | None = None
     ) -> list[str]:
-        """Copy a file or folder of this machine into a job's folder; return what could not be copied,
-        and why."""
+        """Copy a file or folder of this machine into a job's folder, as `copy_from` does; return what
+        could not be copied, and why."""
         from muster.client.inside.copy import store
 
         with self.visit(which, "store", rank=rank, path=path) as visit:

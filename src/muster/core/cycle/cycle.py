@@ -4,19 +4,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from muster.core.cycle.apart import part_neighbours
 from muster.core.cycle.compare import changed_decision, waiting_reason
 from muster.core.cycle.cycle_state import CycleState, Rules
-from muster.core.cycle.drain import drain, next_clearing
-from muster.core.cycle.off_slow import leave_slow_links
+from muster.core.cycle.moves.apart import part_neighbours
+from muster.core.cycle.moves.drain import drain, next_clearing
+from muster.core.cycle.moves.off_slow import leave_slow_links
 from muster.core.cycle.outcome import MigrationReport
 from muster.core.cycle.plans import seconds_left
 from muster.core.cycle.rest import RESTS, may_rest, nothing_new
 from muster.core.cycle.sections import Section, Sections, SectionShares, allocate, narrowed
 from muster.core.cycle.serve_sections import serve_sections
-from muster.core.cycle.staff_servers import staff_servers
 from muster.core.cycle.standing import Standing
 from muster.core.cycle.start_gangs import keep_promises
+from muster.core.cycle.steering.staff_servers import staff_servers
 from muster.core.planners.approve import Approval, ApprovalReport
 from muster.core.planners.proposal import CycleQuestion, Planners, Proposal
 from muster.core.quotas.pools import entitle

@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.core.cycle.avoided import avoided
+from muster.core.cycle.moves.avoided import avoided
 from muster.core.cycle.options import Option
 from muster.core.cycle.outcome import Change, CycleOutcome
 from muster.core.cycle.standing import Standing

@@ -12,9 +12,9 @@ from functools import partial
 from muster.model.pool import Entitlements, PoolTree
 from muster.model.view import Phase, View
 from muster.policy.base import Allocation, Merits, Policy, exactly
+from muster.policy.market.straddle import straddles
 from muster.policy.merits import by_age
 from muster.policy.registry import POLICIES, PolicyError
-from muster.policy.straddle import straddles
 
 
 @dataclass(frozen=True, slots=True)

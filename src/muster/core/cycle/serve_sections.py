@@ -9,12 +9,12 @@ after that is lent.
 from collections.abc import Collection
 
 from muster.core.cycle.cycle_state import CycleState
-from muster.core.cycle.growth import contested, grow
-from muster.core.cycle.rearrange import excess
-from muster.core.cycle.reclaim import evict, reclaim
+from muster.core.cycle.moves.rearrange import excess
 from muster.core.cycle.sections import SectionShares
 from muster.core.cycle.start_gangs import borrow, serve
-from muster.core.cycle.steer import lend_idle, steer
+from muster.core.cycle.steering.growth import contested, grow
+from muster.core.cycle.steering.reclaim import evict, reclaim
+from muster.core.cycle.steering.steer import lend_idle, steer
 from muster.model.decision import Promise
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase

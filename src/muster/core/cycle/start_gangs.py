@@ -11,9 +11,9 @@ from dataclasses import replace
 from math import inf
 
 from muster.core.cycle.cycle_state import CycleState
-from muster.core.cycle.make_room import migrate, reserve
-from muster.core.cycle.reclaim import evict, reclaim
-from muster.core.cycle.undisturbed import undisturbed
+from muster.core.cycle.moves.make_room import migrate, reserve
+from muster.core.cycle.moves.undisturbed import undisturbed
+from muster.core.cycle.steering.reclaim import evict, reclaim
 from muster.model.cluster import NodeState
 from muster.model.decision import Promise
 from muster.model.job import Job

@@ -19,7 +19,7 @@ from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.outcome import Change, MigrationReport
 from muster.core.cycle.sections import SectionShares
 from muster.core.cycle.start_gangs import find
-from muster.core.cycle.steer import find_wanted
+from muster.core.cycle.steering.steer import find_wanted
 from muster.core.planners.proposal import Proposal
 from muster.core.quotas.ledger import Rejected
 from muster.model.decision import Decision, Kind

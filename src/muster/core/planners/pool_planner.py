@@ -7,9 +7,9 @@ from muster.core.cycle.compare import changed_decision, gang_decision, waiting_r
 from muster.core.cycle.cycle_state import CycleState, Rules
 from muster.core.cycle.sections import Section, Sections, SectionShares, allocate, narrowed
 from muster.core.cycle.serve_sections import serve_sections
-from muster.core.cycle.staff_servers import staff_servers
 from muster.core.cycle.standing import Standing
 from muster.core.cycle.start_gangs import keep_promises, respect_promises
+from muster.core.cycle.steering.staff_servers import staff_servers
 from muster.core.planners.proposal import PlanningRequest, Proposal
 from muster.core.why.explain import Explainer
 from muster.model.decision import Decision, Kind

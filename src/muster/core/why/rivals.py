@@ -4,7 +4,8 @@ A waiting job has to pass the last of those that were served. What it is compare
 they are ahead, is the policy's own (`Merits`); the rest is what the cycle has decided.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -29,6 +30,8 @@ class _Entrant:
 
     state: JobState
     value: float
+    turn: int
+    """In the policy's order, from 0."""
     devices: Mapping[str, int]
     """That it holds, by type."""
 
@@ -69,7 +72,6 @@ class Rivals:
         self._view, self._entitled, self._held = view, entitled, held
         self._orders: dict[str, _Order] = {}
         self._values: dict[int, float] = {}
-        self._last: dict[tuple[str, tuple[str, ...]], tuple[QueueRival, ...]] = {}
         self._use: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
         for each in merits:
             self._enter(*each)
@@ -81,6 +83,7 @@ class Rivals:
             return None
         place = order.places.get(state.number)
         ahead = self._ahead(order, state.job, place)
+        holding = () if ahead or place is None else _last_of(order.served, state.job)
         used, entitled = self._pool_use(state.job)
         return QueueRank(
             order.measure,
@@ -92,6 +95,7 @@ class Rivals:
             used,
             entitled,
             state.job.priority,
+            holding,
         )
 
     def against(self, state: JobState, served: int) -> QueueRank | None:
@@ -114,7 +118,7 @@ class Rivals:
 
     def _enter(self, merits: Merits, steers: bool) -> None:
         jobs, cluster = self._view.jobs, self._view.cluster
-        for number, value in merits.ranked:
+        for turn, (number, value) in enumerate(merits.ranked):
             state = jobs.get(number)
             if state is None:
                 continue
@@ -122,25 +126,21 @@ class Rivals:
             order = self._orders.setdefault(state.job.pool, _Order(merits.measure, steers))
             slots = self._held(state)
             if slots:
-                order.served.append(_Entrant(state, value, held_by_type(cluster, slots)))
+                order.served.append(_Entrant(state, value, turn, held_by_type(cluster, slots)))
             elif state.phase is Phase.WAITING:
                 order.places[number] = len(order.waiting)
-                order.waiting.append(_Entrant(state, value, {}))
+                order.waiting.append(_Entrant(state, value, turn, {}))
 
     def _ahead(self, order: _Order, job: Job, place: int | None) -> tuple[QueueRival, ...]:
-        """Return the last that were served of the types that the job may have; if none were, the next
-        before it."""
+        """Return the last before it that were served of the types that the job may have; if none were,
+        the next before it. One that was served after it has devices that the job cannot use."""
         if not order.steers:
             return order.before(place or 0)
         if place is None:  # it runs, and is not ahead of itself
-            return _last_of(order.served, frozenset(job.device_types), job.number)
-        key = (job.pool, job.device_types)
-        if key not in self._last:
-            self._last[key] = _last_of(order.served, frozenset(job.device_types))
-        found = self._last[key]
-        if found or not place:
-            return found
-        return order.before(place)
+            return _last_of([e for e in order.served if e.state.number != job.number], job)
+        turn = order.waiting[place].turn
+        first = order.served[: bisect_left(order.served, turn, key=_turn)]
+        return _last_of(first, job) or order.before(place)
 
     def _pool_use(self, job: Job) -> tuple[int, int]:
         """Return the devices that its pool uses of its types, and those that it is entitled to."""
@@ -153,14 +153,16 @@ class Rivals:
         return self._use[key]
 
 
-def _last_of(
-    served: Collection[_Entrant], types: frozenset[str], besides: int = 0
-) -> tuple[QueueRival, ...]:
-    """Return the last that hold devices of one of the types, the most urgent of them first."""
+def _turn(entrant: _Entrant) -> int:
+    return entrant.turn
+
+
+def _last_of(served: Sequence[_Entrant], job: Job) -> tuple[QueueRival, ...]:
+    """Return the last that hold devices of one of a job's types, the most urgent of them first."""
+    types = frozenset(job.device_types)
     fitting = (
         each
-        for each in reversed([*served])
-        if each.state.number != besides and (not types or not types.isdisjoint(each.devices))
-        if any(each.devices.values())
+        for each in reversed(served)
+        if any(each.devices.values()) and (not types or not types.isdisjoint(each.devices))
     )
     return tuple(each.rival() for each in islice(fitting, NAMED))[::-1]

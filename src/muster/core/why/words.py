@@ -1,6 +1,7 @@
 """Reasons and placements as text."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 
 from muster.model.duration import clock as clock
@@ -33,8 +34,9 @@ def tell(reason: Reason, name_of: NameOf = lambda _, name: name) -> str:
     if reason.holders and not (reason.rank and any(each.devices for each in reason.rank.ahead)):
         held = (f"{name_of(each.number, each.name)} ({each.devices})" for each in reason.holders)
         parts.append(f"held by {', '.join(held)}")
-    if reason.rank is not None and (words := rank_words(reason.rank, name_of)):
-        parts.append(words)
+    if reason.rank is not None:
+        rank = replace(reason.rank, holding=()) if reason.holders else reason.rank
+        parts += [words] if (words := rank_words(rank, name_of)) else []
     if reason.would_start is not None:
         parts.append(f"would start now with {reason.would_start.field}: {reason.would_start.value}")
     return "; ".join(parts)
@@ -114,6 +116,8 @@ def rank_words(rank: QueueRank, name_of: NameOf) -> str:
         parts.append(measured(rank.measure, rank.value))
     if rank.ahead:
         parts.append(f"behind {', '.join(_rival(each, rank, name_of) for each in rank.ahead)}")
+    elif rank.holding:
+        parts.append(f"held by {', '.join(_rival(each, rank, name_of) for each in rank.holding)}")
     if rank.entitled:
         parts.append(f"its pool uses {rank.used} of the {rank.entitled} devices it may use")
     return ", ".join(parts)

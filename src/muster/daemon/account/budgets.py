@@ -94,9 +94,14 @@ def month_of(at: float) -> float:
     return datetime(day.year, day.month, 1, tzinfo=UTC).timestamp()
 
 
+def next_month(at: float) -> float:
+    """Return when the month after that of a moment begins, in s: budgets renew."""
+    day = datetime.fromtimestamp(at, UTC)
+    return datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=UTC).timestamp()
+
+
 def _told(who: str, used: float, most: float, now: float, raise_it: str) -> str:
-    day = datetime.fromtimestamp(now, UTC)
-    first = datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=UTC)
+    day, first = datetime.fromtimestamp(now, UTC), datetime.fromtimestamp(next_month(now), UTC)
     return (
         f"{who} has used {in_hours(used)} of {most:,g} device-hours in {day:%B}; it may start on "
         f"{first:%-d %B}, or when an administrator raises the budget (muster {raise_it})"

@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
-from muster.core.cycle.room_preview import RoomPreview, make_room_for, room_previews
+from muster.core.cycle.moves.room_preview import RoomPreview, make_room_for, room_previews
 from muster.core.state.begin import begun
 from muster.core.state.check import check
 from muster.core.why.words import where
 from muster.daemon.loop.entry import Entry
-from muster.daemon.service.audit import audited
+from muster.daemon.service.governing.audit import audited
 from muster.daemon.service.protocol import Caller, ConflictError
 from muster.daemon.service.requests import admins_only
 from muster.daemon.whatif.whatif_service import WhatIfService
 from muster.model.decision import Promise
 from muster.model.view import View
-from muster.wire.whatif_records import DefragRecord, MoveRecord
+from muster.wire.api.whatif_records import DefragRecord, MoveRecord
 
 
 class DefragService(WhatIfService):

@@ -5,7 +5,7 @@ import threading
 from queue import Empty, SimpleQueue
 
 from muster.daemon.foresight.child import ForesightChild
-from muster.daemon.planners.child_main import serve_until_hung_up
+from muster.daemon.planners.child_main import serve_until_hung_up, stand_back
 from muster.daemon.planners.line import HungUpError, MessageLine
 from muster.daemon.planners.pickles import dumps, loads
 
@@ -15,7 +15,7 @@ NICE = 19
 
 def serve(line: MessageLine) -> None:
     """Follow views and answer questions; those that came in between are answered in between."""
-    os.nice(NICE)
+    stand_back(NICE)
     line.send(b"")  # ready
     remembered = loads(line.receive())
     inbox: SimpleQueue[bytes] = SimpleQueue()

@@ -13,7 +13,7 @@ from muster.model.event import Cancelled, Ended, Skipped, StartBegun
 from muster.model.task import Fact
 from muster.store.batch import ForecastOutcome, ForecastRow
 from muster.store.store import Store
-from muster.wire.records import OVER
+from muster.wire.api.records import OVER
 
 SCORED = 2_000
 """Forecasts that came true which a process starts with."""

@@ -9,7 +9,9 @@ from typing import Any
 
 import structlog
 
+from muster.daemon.account.budgets import next_month
 from muster.daemon.foresight.account import outcomes, remembered, row_of, scored
+from muster.daemon.foresight.kept_back import KeptBack
 from muster.daemon.foresight.messages import Forecasts, ForesightError, Question
 from muster.daemon.foresight.past_notes import KIND, note_of
 from muster.daemon.foresight.process import ForesightProcess
@@ -53,6 +55,7 @@ class LiveForesight:
         self._kept: dict[int, list[KeptForecast]] = {}
         """Forecasts of live jobs of which nothing has come yet."""
         self._outlooks: Mapping[int, Outlook] = {}
+        self._kept_back = KeptBack()
         self._stopped: set[int] = set()
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -103,10 +106,12 @@ class LiveForesight:
         memory = await daemon.deciding.remembered()
         now = daemon.clock.now()
         self._outlooks = daemon.beliefs.outlooks(daemon.view, now)
+        self._kept_back.bar(daemon.accounts.budgets.barred(daemon.view, now), next_month(now))
         self._see(daemon.view, now)
         asked = self.process.ask(question, daemon.state.policy, memory, yields=yields)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(asked), within)
+            async with asyncio.timeout(within):
+                return await asyncio.wrap_future(asked)
         except TimeoutError:
             raise ForesightError(f"not answered within {within:g} s") from None
 
@@ -134,7 +139,8 @@ class LiveForesight:
 
     def _see(self, view: View, now: float) -> None:
         stopped, self._stopped = frozenset(self._stopped), set()
-        self.process.see(replace(view, outlooks=self._outlooks), now, stopped)
+        shown = self._kept_back.shown(replace(view, outlooks=self._outlooks))
+        self.process.see(shown, now, stopped)
 
     # --- forecasts of all jobs ---
 
@@ -144,8 +150,10 @@ class LiveForesight:
         if self._daemon.view.jobs or self._daemon.store.notes(KIND, 1):
             await self._refresh()  # who asks next need not wait for the process to start
         while True:
+            # Not `wait_for`: in Python 3.11 it loses a stop that comes together with the event.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), ANYWAY)
+                async with asyncio.timeout(ANYWAY):
+                    await self._changed.wait()
             self._changed.clear()
             if not self._daemon.view.jobs:
                 self.forecasts = {}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from muster.daemon.gang.events import Timeout
 from muster.model.task import TaskId
-from muster.wire.messages import Message
+from muster.wire.tasks.messages import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from muster.model.event import (
 )
 from muster.model.task import StopAsked, TaskExited, TaskStarted
 from muster.roster.acts import Check, Wake
-from muster.wire.messages import Message
+from muster.wire.tasks.messages import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from muster.daemon.gang.events import LimitNear, LimitReached
 from muster.daemon.gang.steer import aim
 from muster.daemon.gang.transitions import Goal, Trigger
 from muster.model.duration import spelt
-from muster.wire.messages import CheckpointNow
+from muster.wire.tasks.messages import CheckpointNow
 
 _ENDS = (Goal.RUN, Goal.RESTART, Goal.BROKEN)
 """Goals of a run that goes on without the limit."""

@@ -10,7 +10,7 @@ from muster.daemon.gang.commands import Command, LaunchTask, SetTimer, SignalTas
 from muster.daemon.gang.events import Timeout
 from muster.model.task import TaskId, TaskOrder
 from muster.ports import Executor
-from muster.wire.messages import Message
+from muster.wire.tasks.messages import Message
 
 log = structlog.get_logger()
 

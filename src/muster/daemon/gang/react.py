@@ -55,7 +55,7 @@ from muster.model.event import (
 from muster.model.task import RuntimeSeen, StopAsked, TaskId, TaskStarted
 from muster.model.view import JobState, Phase
 from muster.roster.acts import Wake
-from muster.wire.messages import Failed, Hello, Message
+from muster.wire.tasks.messages import Failed, Hello, Message
 
 
 def react(gang: GangState, sight: Sight, job: JobState, event: GangEvent, now: float) -> Reaction:

@@ -16,7 +16,7 @@ from muster.model.task import GangStopping
 from muster.model.view import Phase
 from muster.roster.acts import Act, Begin, Finish, Kill, Sharing, Tell, Terms
 from muster.roster.roster import Roster
-from muster.wire.messages import UseEnding
+from muster.wire.tasks.messages import UseEnding
 
 DEADLINE = 30.0
 """Seconds after which the runtime counts a silent member as gone."""

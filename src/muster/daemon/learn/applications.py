@@ -1,6 +1,7 @@
 """Which jobs are alike: a user's of one application, or else of one script and one model."""
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from posixpath import basename, join
 from typing import Any
 from zlib import crc32
@@ -18,7 +19,7 @@ def family_of(job: Job) -> str:
 
     What one user's jobs report must not change what is believed of another's: anybody can write any
     application and run any script. Scripts of one name in different folders differ: mixing different
-    jobs misleads both, keeping like jobs apart only learns twice.
+    jobs misleads both, keeping similar jobs apart only learns twice.
     """
     return f"{job.user}: {_kind_of(job)}"
 
@@ -34,16 +35,20 @@ def _kind_of(job: Job) -> str:
 
 def script_of(job: Job) -> str:
     """Return the script in the job's command, or the module, or the program."""
-    words = list(job.command)
-    if job.program.shell:
-        words = [word for line in words for word in line.split()]
+    return _script_in(job.command, job.program.shell) or job.name
+
+
+@lru_cache(10_000)
+def _script_in(command: tuple[str, ...], shell: bool) -> str:
+    """Cached: every cycle asks it of every job."""
+    words = [word for line in command for word in line.split()] if shell else list(command)
     for word in words:
         if word.endswith((".py", ".sh")):
             return word
     program = basename(words[0]) if words else ""
     if program.startswith("python") and "-m" in words[:-1]:
         return words[words.index("-m") + 1]
-    return program or job.name
+    return program
 
 
 def fingerprint(shape: dict[str, Any]) -> str:
@@ -65,7 +70,7 @@ class _Family:
 
 @dataclass(slots=True)
 class Applications:
-    """The application of each job, and what like jobs have shown."""
+    """The application of each job, and what similar jobs have shown."""
 
     _families: dict[str, _Family] = field(default_factory=dict)
     _batches: dict[str, int] = field(default_factory=dict)

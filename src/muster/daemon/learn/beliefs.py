@@ -46,14 +46,14 @@ from muster.perf.learnt.learner import Learner, StepReport
 from muster.perf.learnt.lengths import ENOUGH
 from muster.perf.speed.fitted import NORMAL_80
 from muster.store.batch import Note
-from muster.wire.messages import Captured, Changed, Message, Saved, StepDone, Transferred
+from muster.wire.tasks.messages import Captured, Changed, Message, Saved, StepDone, Transferred
 
 NOTED_AGAIN = 600.0
 """Least s between two notes of an application on the same devices: a restart needs one of each."""
 
 GUESS = 0.9
-"""Spread above which lengths of like jobs predict no finish: that of an unknown job is 1.1, a factor of
-3."""
+"""Spread above which lengths of similar jobs predict no finish: that of an unknown job is 1.1, a factor
+of 3."""
 
 UNKNOWN = "unknown"
 """The application of all jobs about which nothing is known."""

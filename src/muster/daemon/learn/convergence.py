@@ -15,7 +15,7 @@ from muster.perf.epochs.follow import FLAT, EpochsLeft, LossFollower
 from muster.perf.epochs.loss_curve import LossPoint
 from muster.perf.estimate import Estimate
 from muster.perf.learnt.lengths import Left
-from muster.wire.messages import Captured, StepDone
+from muster.wire.tasks.messages import Captured, StepDone
 
 STORED = 64
 """Most points that survive a restart: as many as the fit uses."""

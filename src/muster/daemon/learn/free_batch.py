@@ -6,7 +6,7 @@ import msgspec
 
 from muster.perf.learnt.batches import BatchRange
 from muster.split.goodput import efficiency
-from muster.wire.messages import Captured, StepDone
+from muster.wire.tasks.messages import Captured, StepDone
 
 
 class FreeBatch(msgspec.Struct):

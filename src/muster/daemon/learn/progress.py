@@ -13,7 +13,7 @@ from math import isfinite
 import msgspec
 
 from muster.daemon.learn.free_batch import FreeBatch, shown
-from muster.wire.messages import Captured, Changed, Saved, StepDone
+from muster.wire.tasks.messages import Captured, Changed, Saved, StepDone
 
 RATE_WINDOW = 10
 """s over which samples/s are averaged: some steps even of a slow training."""

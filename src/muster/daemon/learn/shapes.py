@@ -1,8 +1,8 @@
 """What trainings look like and how long their parts take: what the cycle's planner is asked with.
 
 A model is captured by the workers of a job and kept by its mark, the user and the fingerprint of the
-model, in the store too: so a like job is planned before its first step, and no user's jobs change what
-is believed of another's. Computing is measured on each type of device; a job's step
+model, in the store too: so a similar job is planned before its first step, and no user's jobs change
+what is believed of another's. Computing is measured on each type of device; a job's step
 on each way in which its current tasks have synchronised.
 """
 
@@ -26,7 +26,7 @@ from muster.perf.learnt.foretold import Foreteller
 from muster.perf.predict import Knowledge
 from muster.perf.speed.foresight import Foresight
 from muster.store.batch import Note
-from muster.wire.messages import Changed, StepDone
+from muster.wire.tasks.messages import Changed, StepDone
 
 KEPT = 6
 """Measurements of computing kept of each model, type of device and batch."""

@@ -14,7 +14,7 @@ from muster.perf.history.hops import ALIKE, Hops, HopSeen, NodeLink, odd
 from muster.perf.history.links import KEPT, Carried, LinkHistory
 from muster.perf.history.shared_ends import HopRate, Sent, SharedEnds
 from muster.perf.wires import LinkClass, Wire
-from muster.wire.messages import Transferred
+from muster.wire.tasks.messages import Transferred
 
 APART = 1.0
 """Least s between two observations of a class of links of one kind, large or small messages: those of

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from muster.perf.learnt.learner import StepReport
-from muster.wire.messages import StepDone
+from muster.wire.tasks.messages import StepDone
 
 SKIPPED = 3
 """Steps at the begin of a formation that do not count: caches are cold, shares not yet balanced."""

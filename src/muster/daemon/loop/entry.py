@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from muster.daemon.gang.events import GangEvent
 from muster.model.task import Fact
 from muster.store.batch import SubmissionKey
-from muster.wire.records import ActRecord
+from muster.wire.api.records import ActRecord
 
 if TYPE_CHECKING:
     from muster.daemon.loop.state import State

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from muster.daemon.health_guard import HealthGuard
 from muster.daemon.learn.transfers import spots_of
 from muster.daemon.loop.entry import Entry
+from muster.daemon.loop.foretold import finite
 from muster.daemon.loop.job_summaries import JobSummary
 from muster.foresight.play import JobForecast
+from muster.foresight.sessions import is_session, session_end
 from muster.model.cluster import Cluster
 from muster.model.event import (
     Migrated,
@@ -24,7 +26,7 @@ from muster.model.job import Job
 from muster.model.task import ConvergenceSeen, Fact, RunBroken, TaskEnded, TaskOrdered
 from muster.model.view import JobState, Phase
 from muster.perf.learnt.held import Held, held_on
-from muster.wire.records import PredictionRecord, prediction_error
+from muster.wire.api.records import PredictionRecord, prediction_error
 
 if TYPE_CHECKING:
     from muster.daemon.loop.loop import Daemon
@@ -75,8 +77,12 @@ class Follower:
 
     def _finish(self, number: int, summary: JobSummary, now: float) -> float | None:
         """Return when a job with devices ends: as played, or else if everybody keeps what he has."""
+        view = self._daemon.view
         if summary.forecast is None:
-            return self._daemon.beliefs.finish(number, self._daemon.view, now)
+            state = view.jobs[number]
+            if is_session(state.job):  # ended by whom it serves, unless by its time limit
+                return finite(session_end(state, None).middle)
+            return self._daemon.beliefs.finish(number, view, now)
         known = summary.forecast.known_finish
         return None if known is None else known.middle
 

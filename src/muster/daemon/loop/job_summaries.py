@@ -32,8 +32,8 @@ from muster.model.reason import Code, Reason
 from muster.model.sweep import HELD, MemberSubmitted, RungReached
 from muster.model.task import ConvergenceSeen, Decided, Fact, StopAsked, job_of
 from muster.model.view import JobState, Phase
-from muster.wire.job_relations import ParentRecord
-from muster.wire.records import JobRecord, PredictionRecord
+from muster.wire.api.job_relations import ParentRecord
+from muster.wire.api.records import JobRecord, PredictionRecord
 
 
 @dataclass(frozen=True, slots=True)

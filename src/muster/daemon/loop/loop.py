@@ -40,9 +40,10 @@ from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
 from muster.daemon.loop.foretold import Foretold
-from muster.daemon.loop.job_summaries import JobSummary, explain_barred, fold_summaries, record_of
+from muster.daemon.loop.job_summaries import JobSummary, explain_barred, fold_summaries
 from muster.daemon.loop.log_facts import log_facts
 from muster.daemon.loop.node_news import NodeNews
+from muster.daemon.loop.recent_records import RecentRecords
 from muster.daemon.loop.save import encoded
 from muster.daemon.loop.state import State
 from muster.daemon.loop.writable import without_unwritable
@@ -65,7 +66,7 @@ from muster.ports import Agents, Clock, Executor
 from muster.store.batch import Batch, Note
 from muster.store.errors import StoreError, UnwritableError
 from muster.store.store import Store
-from muster.wire.records import JobRecord, PredictionRecord
+from muster.wire.api.records import JobRecord, PredictionRecord
 
 log = structlog.get_logger()
 
@@ -122,6 +123,7 @@ class Daemon:
         self.beliefs, self.metrics, self.pace = beliefs, metrics, pace or Pace()
         self._performer = performer
         self.summaries: dict[int, JobSummary] = {}
+        self._recent = RecentRecords()
         self.sights: dict[int, Sight] = {}
         """What this daemon has seen of each gang."""
         self.follower = Follower(self)
@@ -264,7 +266,8 @@ class Daemon:
             await asyncio.sleep(0)
             return
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), wait)
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
 
     def _collect(self) -> None:
         """Post what the executor reports."""
@@ -380,7 +383,7 @@ class Daemon:
             summary, closed = summaries.get(number) or self.summaries[number], turn.closed.get(number)
             state = closed.job if closed else turn.state.view.jobs[number]
             gang = closed.gang if closed else turn.state.gangs.get(number)
-            found.append(record_of(summary, state, gang, self.beliefs.progress(number)))
+            found.append(self._recent.record(summary, state, gang, self.beliefs.progress(number)))
             if place % RECORDS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return tuple(found)
@@ -388,7 +391,8 @@ class Daemon:
     def record(self, number: int) -> JobRecord:
         """Return a live job's current list entry."""
         state, gang = self.view.jobs[number], self.state.gangs.get(number)
-        return record_of(self.summaries[number], state, gang, self.beliefs.progress(number))
+        progress = self.beliefs.progress(number)
+        return self._recent.record(self.summaries[number], state, gang, progress)
 
     async def _store(self, batch: Batch) -> tuple[int, int]:
         """Write a batch; what cannot be written beside its facts is replaced or left out."""

@@ -18,7 +18,7 @@ from muster.model.view import View
 from muster.store.codec import decode, encode
 from muster.store.errors import UnreadableError
 from muster.store.store import Store
-from muster.wire.records import LIVE
+from muster.wire.api.records import LIVE
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ import structlog
 from muster.store.batch import Batch
 from muster.store.codec import encode_record
 from muster.store.errors import UnwritableError
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 
 log = structlog.get_logger()
 

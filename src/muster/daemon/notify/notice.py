@@ -9,7 +9,7 @@ from typing import Any
 from muster.model.event import Cancelled, Ended, Outcome, Preempted, Started
 from muster.model.happening import Happening
 from muster.model.task import Fact
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 
 SIGNATURE, MOMENT = "X-Muster-Signature", "X-Muster-Time"
 FIELDS = ("number", "name", "user", "pool", "status", "submitted", "started", "ended", "exit_code")
@@ -60,7 +60,7 @@ def _line(happening: str, about: JobRecord) -> str:
         case Happening.WAITING:
             return f"{which} still waits: {about.reason or 'no reason given yet'}"
         case Happening.PREEMPTED:
-            return f"{which} was stopped to make room and waits to go on"
+            return f"{which} was stopped and is back in the queue"
     words = {"started": "has started", "succeeded": "succeeded", "stopped": "was stopped"}
     return f"{which} {words[happening]}"
 

@@ -21,7 +21,7 @@ from muster.model.task import job_of
 from muster.model.view import Phase
 from muster.store.batch import Journalled
 from muster.store.errors import StoreError
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 
 log = structlog.get_logger()
 

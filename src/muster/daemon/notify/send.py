@@ -64,7 +64,8 @@ async def run_command(command: str, notice: Notice) -> str:
         start_new_session=True,
     )
     try:
-        _, said = await asyncio.wait_for(process.communicate(body_of(notice)), TIMEOUT)
+        async with asyncio.timeout(TIMEOUT):
+            _, said = await process.communicate(body_of(notice))
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, 9)

@@ -13,6 +13,10 @@ PATIENCE = 1800.0
 """s after which a job has waited too long, unless its subscription says otherwise."""
 MOST = 50
 """Subscriptions of one user."""
+_ASK = (
+    "use a webhook elsewhere, or ask an administrator to subscribe it: muster notify add NAME "
+    "--everybody --webhook URL"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,24 @@ def refuse_bad(subscription: Subscription, admin: bool) -> None:
 
 def refuse_bad_url(url: str, admin: bool) -> None:
     """Refuse what is no webhook, and users' webhooks that would reach the daemon's own machine."""
+    host = _host_of(url)
+    if not admin and reaches_daemon(host):
+        raise RefusedError(f"{host} is the daemon's own machine; {_ASK}")
+
+
+def refuse_bad_job_url(url: str, admin: bool) -> None:
+    """Refuse what cannot be a job's own webhook: none may reach the daemon's machine, since a job does
+    not keep whether an administrator submitted it."""
+    host = _host_of(url)
+    if reaches_daemon(host):
+        instead = f"subscribe it instead: muster notify add NAME --webhook {url}" if admin else _ASK
+        raise RefusedError(
+            f"{host} is the daemon's own machine, which a job's own webhook may not reach; {instead}"
+        )
+
+
+def _host_of(url: str) -> str:
+    """Return the host of a webhook; refuse what is none."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -68,8 +90,7 @@ def refuse_bad_url(url: str, admin: bool) -> None:
         host = ""
     if not host or parts.scheme not in ("http", "https"):
         raise RefusedError(f"{url!r} is no webhook; write for example https://hooks.example.org/x")
-    if not admin and reaches_daemon(host):
-        raise RefusedError(f"{host} is the daemon's own machine; an administrator may subscribe it")
+    return host
 
 
 def reaches_daemon(host: str) -> bool:

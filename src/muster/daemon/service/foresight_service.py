@@ -1,10 +1,10 @@
 """Requests about forecasts and how they came true."""
 
 from muster.daemon.foresight.account import kept_of
-from muster.daemon.service.history_service import HistoryService
 from muster.daemon.service.protocol import Caller
+from muster.daemon.service.reading.history_service import HistoryService
 from muster.foresight.score import reliability, score
-from muster.wire.foresight_records import (
+from muster.wire.api.foresight_records import (
     AccuracyGroup,
     AccuracyRecord,
     JobForecastRecord,

@@ -2,19 +2,30 @@
 
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.caller import Caller
+from muster.daemon.service.errors import (
+    ConflictError,
+    FieldRefusedError,
+    ForbiddenError,
+    LimitedError,
+    NotFoundError,
+    RefusedError,
+    ServiceError,
+    UnavailableError,
+)
+from muster.daemon.service.governing.pool_change import PoolRules
 from muster.daemon.whatif.asked import AskedWhatIf
 from muster.model.job import Job
 from muster.model.pool import Quota
 from muster.model.sweep import Sweep
 from muster.model.task import LogPiece
-from muster.wire.foresight_records import AccuracyRecord, JobForecastRecord
-from muster.wire.history_records import JobCurves, TimelinePage
-from muster.wire.map_records import ClusterMap
-from muster.wire.records import (
+from muster.wire.api.foresight_records import AccuracyRecord, JobForecastRecord
+from muster.wire.api.history_records import JobCurves, TimelinePage
+from muster.wire.api.map_records import ClusterMap
+from muster.wire.api.records import (
     ActRecord,
     ChangeRecord,
     Forecast,
@@ -31,23 +42,27 @@ from muster.wire.records import (
     StatusRecord,
     TokenRecord,
 )
-from muster.wire.story_records import JobStory
-from muster.wire.sweep_records import SweepDetail, SweepRecord
-from muster.wire.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
-from muster.wire.visits import Visit
-from muster.wire.whatif_records import DefragRecord, WhatIfRecord
+from muster.wire.api.story_records import JobStory
+from muster.wire.api.sweep_records import SweepDetail, SweepRecord
+from muster.wire.api.use_records import LimitRecord, SubscriptionRecord, TrialRecord, UsageReport
+from muster.wire.api.whatif_records import DefragRecord, WhatIfRecord
+from muster.wire.visits.visits import Visit
 
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who sends a request. Administrators may do everything; users see and stop their own jobs and
-    those of shared pools."""
-
-    user: str
-    admin: bool = False
-    address: str = field(default="", compare=False)
-    """Where the request came from, for the audit log."""
-
+__all__ = [
+    "ME",
+    "Caller",
+    "ConflictError",
+    "FieldRefusedError",
+    "ForbiddenError",
+    "JobQuery",
+    "LimitedError",
+    "NotFoundError",
+    "RefusedError",
+    "Service",
+    "ServiceError",
+    "Shape",
+    "UnavailableError",
+]
 
 ME = "@me"
 """Stands for the caller in a filter: no user is called so."""
@@ -81,46 +96,6 @@ class Shape:
     least: int
     most: int
     servers: int | None = None
-
-
-class ServiceError(Exception):
-    """A request failed; the message says why and what to do."""
-
-
-class NotFoundError(ServiceError):
-    """Not found, or not visible to the caller."""
-
-
-class ForbiddenError(ServiceError):
-    """Not allowed for this caller."""
-
-
-class ConflictError(ServiceError):
-    """Conflicts with the current state: a name in use, a finished job."""
-
-
-class RefusedError(ServiceError):
-    """Impossible on this cluster; the message names the nearest possible request."""
-
-
-class FieldRefusedError(RefusedError):
-    """A field of the request asks for what is impossible."""
-
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}")
-        self.field, self.problem = field, problem
-
-
-class LimitedError(ServiceError):
-    """Too much at once; possible again after `wait` s."""
-
-    def __init__(self, problem: str, wait: float) -> None:
-        super().__init__(problem)
-        self.wait = wait
-
-
-class UnavailableError(ServiceError):
-    """Temporarily impossible: the journal cannot be written, or another daemon is active."""
 
 
 class Service(Protocol):

@@ -11,7 +11,7 @@ from muster.core.state.lifecycle import LifecycleError
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.loop.state import State
-from muster.daemon.service.audit import Refusals, taken_act
+from muster.daemon.service.governing.audit import Refusals, taken_act
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -22,7 +22,7 @@ from muster.daemon.service.protocol import (
 from muster.model.event import Submitted
 from muster.model.task import Fact, job_of
 from muster.store.errors import StoreError, UnwritableError
-from muster.wire.records import ActRecord, JobRecord
+from muster.wire.api.records import ActRecord, JobRecord
 
 log = structlog.get_logger()
 

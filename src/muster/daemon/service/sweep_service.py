@@ -9,14 +9,14 @@ from muster.core.sweeps.sweep_state import SweepState
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.state import State
 from muster.daemon.loop.stops import stopped
-from muster.daemon.service.audit import audited
 from muster.daemon.service.foresight_service import ForesightService
-from muster.daemon.service.job_lists import sweep_cursor
+from muster.daemon.service.governing.audit import audited
 from muster.daemon.service.job_names import number_in, refuse_numeric, sweep_digest
-from muster.daemon.service.parents import ParentFound, while_live, with_parents
 from muster.daemon.service.protocol import Caller, ConflictError, NotFoundError, RefusedError
-from muster.daemon.service.resume import has_checkpoints
-from muster.daemon.service.submissions import submitted_sweep
+from muster.daemon.service.reading.job_lists import sweep_cursor
+from muster.daemon.service.reading.submissions import submitted_sweep
+from muster.daemon.service.submitting.parents import ParentFound, while_live, with_parents
+from muster.daemon.service.submitting.resume import has_checkpoints
 from muster.daemon.story.story_service import StoryService
 from muster.daemon.sweeps.records import ended_as, member_records, sweep_record
 from muster.daemon.sweeps.steps import doings
@@ -31,9 +31,12 @@ from muster.model.sweep import (
 )
 from muster.model.task import Fact
 from muster.store.batch import SubmissionKey
-from muster.wire.records import OVER, JobRecord
-from muster.wire.sweep_records import MemberRecord, SweepDetail, SweepRecord
+from muster.store.job_filter import JobFilter
+from muster.wire.api.records import OVER, JobRecord
+from muster.wire.api.sweep_records import MemberRecord, SweepDetail, SweepRecord
 
+CONTINUED = 50
+"""Jobs of members' names that are looked at together, newest first."""
 LONGEST_NAME = 63
 """Characters of a job's name, and so of a member's."""
 
@@ -136,10 +139,26 @@ class SweepService(ForesightService, StoryService):
         sweep = await self._submitted_sweep(record.number)
         first, last = record.number + 1, record.number + record.members
         rows = await self._read(self._store.between, first, last)
-        jobs = {row.number: self._fresh(row) for row in rows if row.sweep == record.number}
+        now = self.now()
+        jobs = {row.number: self._fresh(row, now) for row in rows if row.sweep == record.number}
         if sweep is None:  # the journal no longer has it: what is left is in the list of jobs
             return SweepDetail(record, tuple(_left(row) for row in reversed(jobs.values())))
-        return SweepDetail(record, member_records(sweep, jobs))
+        return SweepDetail(record, member_records(sweep, jobs, await self._continuations(record)))
+
+    async def _continuations(self, record: SweepRecord) -> dict[str, JobRecord]:
+        """Return the jobs that have continued members, by name; of several the newest."""
+        found: dict[str, JobRecord] = {}
+        wanted = JobFilter(user=record.user, name=f"{record.name}.*")
+        last, before = record.number + record.members, None
+        while True:
+            ask = partial(self._store.filtered, wanted, before=before, limit=CONTINUED)
+            later = [row for row in await self._read(ask) if row.number > last]
+            for row in later:
+                if row.sweep == record.number:
+                    found.setdefault(row.name, self._fresh(row, self.now()))
+            if len(later) < CONTINUED:  # what is older are the members themselves
+                return found
+            before = later[-1].number
 
     @audited("stop sweep")
     async def stop_sweep(self, caller: Caller, which: str, force: bool = False) -> SweepRecord:
@@ -207,6 +226,23 @@ class SweepService(ForesightService, StoryService):
         return replace(job.program, checkpoint=own)
 
     # --- which sweep, and whose ---
+
+    async def _record(self, which: str | int, caller: Caller | None = None) -> JobRecord:
+        """Find a job as ever; of a sweep's name or number, say that a member must be named."""
+        try:
+            return await super()._record(which, caller)
+        except NotFoundError:
+            if caller is None:
+                raise
+            try:
+                sweep = await self._sweep_record(caller, str(which))
+            except NotFoundError:
+                sweep = None
+            if sweep is None:
+                raise
+            raise NotFoundError(
+                f"{str(which)!r} is a sweep; name one of its members: muster sweep show {sweep.number}"
+            ) from None
 
     async def _sweep_record(self, caller: Caller, which: str) -> SweepRecord:
         """Find a sweep by number, name or `user/name`, if the caller may see it."""

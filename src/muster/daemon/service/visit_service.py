@@ -2,18 +2,17 @@
 
 import socket
 
-from muster.daemon.service.administration import Administration
-from muster.daemon.service.audit import audited
+from muster.daemon.service.governing.audit import audited
 from muster.daemon.service.protocol import Caller
+from muster.daemon.service.reading.reading_service import ReadingService
 from muster.daemon.service.visited import owners_only, visited_task
-from muster.wire.records import JobRecord
-from muster.wire.visits import Visit
+from muster.wire.visits.visits import Visit
 
 LOOKED_AT = 500
 """Changes of a job among which its last tasks are looked for."""
 
 
-class VisitService(Administration):
+class VisitService(ReadingService):
     """Opens visits; every one is in the audit log."""
 
     @audited("visit")
@@ -33,7 +32,3 @@ class VisitService(Administration):
         )
         found = visited_task(record, gang, entries, visit, task, rank)
         return self._daemon.executor.visit(found.task, found.slot.node, visit)
-
-    async def _record(self, which: str | int, caller: Caller | None = None) -> JobRecord:
-        """Find a job, if the caller may see it."""
-        raise NotImplementedError

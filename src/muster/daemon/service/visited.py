@@ -7,8 +7,8 @@ from muster.daemon.service.protocol import Caller, ConflictError, ForbiddenError
 from muster.model.job import Role
 from muster.model.task import TaskOrdered
 from muster.store.batch import Journalled
-from muster.wire.records import JobRecord
-from muster.wire.visits import Visit, VisitKind
+from muster.wire.api.records import OVER, JobRecord
+from muster.wire.visits.visits import Visit, VisitKind
 
 FOR_FILES = (VisitKind.FETCH, VisitKind.STORE, VisitKind.LIST, VisitKind.READ)
 """Visits that a task may have after its end, as long as its files are kept."""
@@ -34,13 +34,16 @@ def visited_task(
     """Return the task that a visit is to: by name, by rank, or the first worker."""
     live = gang.tasks if gang is not None else ()
     if not live and visit.kind not in FOR_FILES:
-        raise ConflictError(f"job {record.number} ({record.name}) has no task now: {_standing(record)}")
+        raise ConflictError(f"job {record.number} ({record.name}) {_standing(record)}")
     candidates = list(live) or [e.fact for e in entries if isinstance(e.fact, TaskOrdered)]
     found = _chosen(candidates, task, rank)
     if found is None:
         wanted = task or f"worker of rank {rank or 0}"
         names = ", ".join(each.task.name for each in candidates[:8]) or "none"
-        raise NotFoundError(f"job {record.number} ({record.name}) has no {wanted}; its tasks: {names}")
+        raise NotFoundError(
+            f"job {record.number} ({record.name}) has no {wanted}; its tasks: {names} "
+            f"(muster show {record.number})"
+        )
     return found
 
 
@@ -59,5 +62,8 @@ def _chosen(
 
 
 def _standing(record: JobRecord) -> str:
+    """Why nobody can get in, and what to do instead."""
+    if record.status in OVER:
+        return f"has ended ({record.status}); what it printed: muster logs {record.number}"
     reason = f", {record.reason}" if record.reason else ""
-    return f"it is {record.status}{reason}"
+    return f"has no task now: it is {record.status}{reason}"

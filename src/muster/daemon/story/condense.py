@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from muster.wire.story_records import StoryLine
+from muster.wire.api.story_records import StoryLine
 
 DOZEN = 12
 _CHANGES = ("grew", "shrank", "moved", "changed")
@@ -13,7 +13,7 @@ _BEGINNING = 4
 
 
 def condensed(lines: Sequence[StoryLine], most: int = DOZEN) -> tuple[StoryLine, ...]:
-    """Return at most so many lines: changes in a row as one, then the beginning and the end."""
+    """Return at most `most` lines: changes in a row as one, then the beginning and the end."""
     if len(lines) <= most:
         return tuple(lines)
     merged: list[StoryLine] = []

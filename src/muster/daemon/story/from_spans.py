@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from muster.store.batch import Span
-from muster.wire.records import OVER, JobRecord
-from muster.wire.story_records import StoryLine
+from muster.wire.api.records import OVER, JobRecord
+from muster.wire.api.story_records import StoryLine
 
 _VERBS = {"started": "started", "resized": "changed", "migrated": "moved", "preempted": "preempted"}
 

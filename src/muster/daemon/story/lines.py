@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from muster.core.why.words import where
-from muster.daemon.service.event_text import text_of
+from muster.daemon.service.reading.event_text import text_of
 from muster.model import event as e
 from muster.model import task as t
 from muster.model.decision import Kind
@@ -16,7 +16,7 @@ from muster.model.job import Role
 from muster.model.placement import Placement
 from muster.model.sweep import MemberSubmitted
 from muster.model.task import Fact
-from muster.wire.story_records import StoryLine
+from muster.wire.api.story_records import StoryLine
 
 SHORTEST = 1.0
 """s of waiting that are worth a line."""

@@ -6,9 +6,9 @@ from dataclasses import replace
 from muster.core.state.startable import startable
 from muster.core.why.advice import Advice, AdviceQuestion, Inquiry, inquire
 from muster.core.why.words import names_for, rank_words, tell
-from muster.daemon.service.history_service import SPANS, HistoryService
-from muster.daemon.service.pool_rules import refuse_priority, refuse_stranger
+from muster.daemon.service.governing.pool_rules import refuse_priority, refuse_stranger
 from muster.daemon.service.protocol import Caller, ForbiddenError
+from muster.daemon.service.reading.history_service import SPANS, HistoryService
 from muster.daemon.story.condense import condensed
 from muster.daemon.story.from_spans import lines_of
 from muster.daemon.story.lines import StoryTeller
@@ -18,8 +18,8 @@ from muster.model.reason import QueueRank
 from muster.model.task import Fact
 from muster.model.view import JobState, Phase, View
 from muster.policy.registry import POLICIES
-from muster.wire.records import OVER, JobRecord
-from muster.wire.story_records import AdviceRecord, JobStory
+from muster.wire.api.records import OVER, JobRecord
+from muster.wire.api.story_records import AdviceRecord, JobStory
 
 PAGE = 2_000
 """Facts read at once."""

@@ -20,7 +20,7 @@ from muster.model.event import (
 )
 from muster.model.sweep import SweepEnded, SweepFact
 from muster.model.task import Fact, job_of
-from muster.wire.messages import Report, StepDone
+from muster.wire.tasks.messages import Report, StepDone
 
 LOSS = "loss"
 METRICS = 64

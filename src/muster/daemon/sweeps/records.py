@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from muster.core.sweeps.next_steps import Doing
 from muster.core.sweeps.sweep_state import SweepState, SweepStates, fold_sweep, outcome_of
@@ -19,9 +20,10 @@ from muster.model.sweep import (
     SweepSubmitted,
 )
 from muster.model.task import Fact, job_of
-from muster.wire.job_relations import ParentRecord
-from muster.wire.records import JobRecord
-from muster.wire.sweep_records import (
+from muster.wire.api.job_records import OVER
+from muster.wire.api.job_relations import ParentRecord
+from muster.wire.api.records import JobRecord
+from muster.wire.api.sweep_records import (
     FINISHED,
     SKIPPED,
     STOPPED,
@@ -39,6 +41,8 @@ _DOING = {
     Doing.PAUSES: "paused",
     Doing.LEAVES: "stopping",
 }
+_ORDER = (TO_COME, *_DOING.values(), *OVER)
+"""Words of what members do, as they are listed, whichever was the first."""
 
 
 def sweep_record(state: SweepState, doing: Iterable[Doing] = ()) -> SweepRecord:
@@ -85,7 +89,7 @@ def _record(state: SweepState, doing: Iterable[Doing], status: str, ended: float
         pool=template.pool,
         status=status,
         members=sweep.size,
-        counts={word: count for word, count in counts.items() if count},
+        counts={word: counts[word] for word in sorted(counts, key=_ORDER.index) if counts[word]},
         over={axis.name: axis_text(axis) for axis in sweep.axes},
         at_most=state.at_most or None,
         metric=sweep.asha.metric if sweep.asha else "loss",
@@ -116,10 +120,33 @@ def asha_text(asha: Asha) -> str:
     return f"the {which} {asha.metric} goes on: 1 of {asha.eta} at epochs {rungs}, ..."
 
 
-def member_records(sweep: Sweep, jobs: Mapping[int, JobRecord]) -> tuple[MemberRecord, ...]:
-    """Return all members in order; `jobs`: the records of those that have one."""
+def member_records(
+    sweep: Sweep, jobs: Mapping[int, JobRecord], continued: Mapping[str, JobRecord]
+) -> tuple[MemberRecord, ...]:
+    """Return all members in order, each as it was last run; `jobs`: the records of those that have one,
+    `continued`: by name, the jobs that went on from where members had stopped."""
     return tuple(
-        _member(sweep, place, jobs.get(sweep.job_number(place))) for place in range(sweep.size)
+        _last_run(_member(sweep, place, jobs.get(sweep.job_number(place))), continued)
+        for place in range(sweep.size)
+    )
+
+
+def _last_run(member: MemberRecord, continued: Mapping[str, JobRecord]) -> MemberRecord:
+    """A member as the job shows it that continued it, if one did."""
+    job = continued.get(member.name)
+    if job is None:
+        return member
+    why = f"continues job {member.number}, {member.status}"
+    reason = f"{why}; {_reason(job)}" if _reason(job) else why
+    return replace(
+        member,
+        status=job.status,
+        number=job.number,
+        metrics=_metrics(job) or member.metrics,
+        epoch=member.epoch if job.epoch is None else job.epoch,
+        reason=reason,
+        started=job.started,
+        ended=job.ended,
     )
 
 
@@ -127,19 +154,25 @@ def _member(sweep: Sweep, place: int, job: JobRecord | None) -> MemberRecord:
     label, params = sweep.label(place), sweep.params(place)
     if job is None:
         return MemberRecord(label, params, TO_COME, name=sweep.member_name(place))
-    metrics = dict(job.metrics)
-    if job.loss is not None:
-        metrics.setdefault("loss", job.loss)
     return MemberRecord(
         label,
         params,
         job.status,
         job.number,
         job.name,
-        metrics,
+        _metrics(job),
         job.epoch,
         job.rung,
-        (job.error or job.reason).partition("\n")[0],
+        _reason(job),
         job.started,
         job.ended,
     )
+
+
+def _metrics(job: JobRecord) -> dict[str, float]:
+    """What a job reports, and the loss of a training of the runtime."""
+    return dict(job.metrics) if job.loss is None else {"loss": job.loss, **job.metrics}
+
+
+def _reason(job: JobRecord) -> str:
+    return (job.error or job.reason).partition("\n")[0]

@@ -11,7 +11,7 @@ from muster.daemon.sweeps.keeper import SweepKeeper
 from muster.daemon.tasks.orders import Surroundings
 from muster.model.event import Checkpointed
 from muster.model.view import Phase
-from muster.wire.messages import (
+from muster.wire.tasks.messages import (
     Changed,
     MembersSilent,
     Message,

@@ -4,8 +4,8 @@ import ipaddress
 import ssl
 import time
 
-from muster.wire.task_server import TaskTls
-from muster.wire.tls_stream import binding_of
+from muster.wire.agents.tls_stream import binding_of
+from muster.wire.tasks.task_server import TaskTls
 
 DAYS = 3650
 """Nobody checks it: tasks know the certificate by the proof of their job's token, made over it."""

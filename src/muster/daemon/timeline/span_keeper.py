@@ -6,7 +6,7 @@ from dataclasses import replace
 from muster.daemon.loop.fold import Turn
 from muster.daemon.loop.job_summaries import is_restarting
 from muster.daemon.loop.state import State
-from muster.daemon.service.event_text import text_of
+from muster.daemon.service.reading.event_text import text_of
 from muster.model.event import Checkpointed, NodeLost
 from muster.model.job import Role
 from muster.model.placement import Placement, Slot

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.governing.pool_change import PoolRules
 from muster.foresight.effort import WORLDS
 from muster.model.job import Job
 from muster.model.pool import Quota

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from muster.foresight.quantiles import TimeInterval
 from muster.foresight.whatif.answer import Compared, JobDifference, WhatIfAnswer
 from muster.model.job import Job
-from muster.wire.whatif_records import FigureRecord, IntervalRecord, WhatIfJob, WhatIfReport
+from muster.wire.api.whatif_records import FigureRecord, IntervalRecord, WhatIfJob, WhatIfReport
 
 
 def report_of(answer: WhatIfAnswer, may_see: Callable[[Job], bool] = lambda job: True) -> WhatIfReport:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from muster.core.state.evolve import evolve
 from muster.daemon.foresight.foresight import LiveForesight
+from muster.daemon.service.governing.pool_change import PoolRules
 from muster.daemon.service.job_names import refuse_numeric
-from muster.daemon.service.pool_change import PoolRules
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -15,8 +15,8 @@ from muster.daemon.service.protocol import (
     RefusedError,
     UnavailableError,
 )
+from muster.daemon.service.submitting.user_limits import refuse_oversized
 from muster.daemon.service.sweep_service import SweepService
-from muster.daemon.service.user_limits import refuse_oversized
 from muster.daemon.whatif.asked import AskedWhatIf
 from muster.daemon.whatif.open_questions import OpenQuestions
 from muster.daemon.whatif.report import report_of
@@ -37,8 +37,8 @@ from muster.model.event import Submitted
 from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.policy.registry import POLICIES
-from muster.wire.records import JobRecord
-from muster.wire.whatif_records import WhatIfRecord
+from muster.wire.api.records import JobRecord
+from muster.wire.api.whatif_records import WhatIfRecord
 
 AGAIN = 2.0
 """s after which a caller whose last question is not answered yet may ask again."""

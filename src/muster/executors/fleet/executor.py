@@ -26,8 +26,8 @@ from muster.executors.private_folder import make_private
 from muster.model.cluster import Node
 from muster.model.task import LogPiece, TaskId, TaskOrder
 from muster.ports import ProviderNews, Report
-from muster.wire.records import NodeHealth
-from muster.wire.visits import Visit
+from muster.wire.api.records import NodeHealth
+from muster.wire.visits.visits import Visit
 
 log = structlog.get_logger()
 

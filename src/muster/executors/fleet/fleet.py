@@ -21,7 +21,7 @@ from muster.model.offer import NodeOffer
 from muster.model.task import LEASE, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.model.topology import ConfigurationSet
 from muster.ports import NodeDeparts, NodeGone, ProviderNews, Report
-from muster.wire.agent_messages import (
+from muster.wire.agents.agent_messages import (
     AGENT_VERSION,
     AgentAlive,
     AgentHello,
@@ -41,8 +41,8 @@ from muster.wire.agent_messages import (
     ToAgent,
     Welcome,
 )
-from muster.wire.codec import BadMessageError
-from muster.wire.records import NodeHealth
+from muster.wire.api.records import NodeHealth
+from muster.wire.tasks.codec import BadMessageError
 
 log = structlog.get_logger()
 

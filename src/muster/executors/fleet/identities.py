@@ -28,10 +28,10 @@ from muster.executors.fleet.authority import (
     serving,
 )
 from muster.executors.fleet.join_error import JoinError
-from muster.wire.agent_messages import Admitted, Renewed
-from muster.wire.join_token import JoinToken
-from muster.wire.records import IdentityRecord, InvitationRecord
-from muster.wire.token_proof import digest
+from muster.wire.agents.agent_messages import Admitted, Renewed
+from muster.wire.agents.join_token import JoinToken
+from muster.wire.agents.token_proof import digest
+from muster.wire.api.records import IdentityRecord, InvitationRecord
 
 AUTHORITY = "authority"
 """The setting with the authority, its private key included."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from muster.wire.agent_messages import AGENT_LINE
+from muster.wire.agents.agent_messages import AGENT_LINE
 from muster.wire.seldom import SeldomNotes
 
 log = structlog.get_logger()

@@ -3,7 +3,7 @@
 from base64 import b64encode
 
 from muster.executors.packs import BadPackError, PackFolder
-from muster.wire.agent_messages import NeedPack, PackPart
+from muster.wire.agents.agent_messages import NeedPack, PackPart
 
 PART = 256 * 1024
 """Bytes of a part: few enough that beats are not late behind it."""

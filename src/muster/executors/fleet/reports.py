@@ -7,8 +7,8 @@ from typing import Any
 from muster.executors.transit import TaskReport, offer_of, report_of
 from muster.model.offer import NodeOffer
 from muster.model.task import TaskExited
-from muster.wire.agent_messages import AgentReport
-from muster.wire.codec import BadMessageError
+from muster.wire.agents.agent_messages import AgentReport
+from muster.wire.tasks.codec import BadMessageError
 
 MOST_LABELS = 256
 

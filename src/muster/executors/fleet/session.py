@@ -13,8 +13,8 @@ from muster.executors.fleet.identities import Identities
 from muster.executors.fleet.join_error import JoinError
 from muster.executors.fleet.packs import PackSource
 from muster.executors.fleet.visits import FleetVisits
-from muster.wire.agent_codec import FROM_AGENT, TO_AGENT
-from muster.wire.agent_messages import (
+from muster.wire.agents.agent_codec import FROM_AGENT, TO_AGENT
+from muster.wire.agents.agent_messages import (
     AGENT_VERSION,
     AgentHello,
     AgentRefused,
@@ -26,7 +26,7 @@ from muster.wire.agent_messages import (
     ToAgent,
     VisitHello,
 )
-from muster.wire.codec import BadMessageError
+from muster.wire.tasks.codec import BadMessageError
 
 log = structlog.get_logger()
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from muster.executors.fleet.fleet import Fleet
 from muster.model.task import TaskId
-from muster.wire.agent_messages import OpenVisit
-from muster.wire.splice import ends_of, splice
-from muster.wire.visits import Visit, refuse
+from muster.wire.agents.agent_messages import OpenVisit
+from muster.wire.visits.splice import ends_of, splice
+from muster.wire.visits.visits import Visit, refuse
 
 ANSWER = 15.0
 """s for an agent to connect."""

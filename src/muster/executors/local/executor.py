@@ -24,7 +24,7 @@ from muster.executors.packs import PACKS, BadPackError, PackFolder
 from muster.executors.private_folder import make_private
 from muster.model.task import LogPiece, TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
-from muster.wire.visits import Visit
+from muster.wire.visits.visits import Visit
 
 LOG_LIMIT = 64 * 2**20
 """Bytes of one task's log: a line per second for a day takes a tenth."""

@@ -24,9 +24,9 @@ _ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 if _ROOT not in sys.path:
     sys.path.append(_ROOT)  # a shim is started without it
 
-from muster.wire.frames import StreamNote
-from muster.wire.pump import Pump, part
-from muster.wire.visits import INPUT, OUTPUT, set_size
+from muster.wire.visits.frames import StreamNote
+from muster.wire.visits.pump import Pump, part
+from muster.wire.visits.visits import INPUT, OUTPUT, set_size
 
 TERMINAL = "terminal.sock"
 """In the task's folder: who connects sends the descriptor of a visit's connection."""

@@ -26,11 +26,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path += [HERE, str(Path(HERE).parents[2])]  # left out by -I; `muster` itself, and what is here
 
-from muster.wire.browsing import LARGEST, copy_part, listing
-from muster.wire.copying import CopyError, Tell, pack, unpack
-from muster.wire.frames import StreamNote
-from muster.wire.pump import Pump, part
-from muster.wire.visits import ERRORS, INPUT, OUTPUT, refuse, set_size
+from muster.wire.visits.browsing import LARGEST, copy_part, listing
+from muster.wire.visits.copying import CopyError, Tell, means_folder, pack, unpack
+from muster.wire.visits.frames import StreamNote
+from muster.wire.visits.pump import Pump, part
+from muster.wire.visits.visits import ERRORS, INPUT, OUTPUT, refuse, set_size
 
 shim: Any = import_module("shim" if __name__ == "__main__" else "muster.executors.local.shim")
 
@@ -375,7 +375,7 @@ def store(connection: socket.socket, order: dict[str, Any], visit: dict[str, Any
 
     def work(tell: Tell) -> None:
         with open(read, "rb") as source:
-            unpack(source, target, tell)
+            unpack(source, target, tell, into=means_folder(visit["path"]))
 
     copy = CopyVisit(connection, work)
     copy.pump.drain(INPUT, write, ended=lambda: os.close(write))

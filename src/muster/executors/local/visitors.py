@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from muster.executors.local.shims import NEEDED
-from muster.wire.visits import Visit
+from muster.wire.visits.visits import Visit
 
 PROGRAM = str(Path(__file__).with_name("visitor.py").absolute())
 

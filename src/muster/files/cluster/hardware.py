@@ -4,8 +4,6 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
-from muster.files.cluster.cluster_entries import ConfigurationEntry
-from muster.files.cluster.configurations import configuration_of
 from muster.files.errors import FieldError
 from muster.model.offer import NodeOffer
 from muster.model.topology import DEFAULT_HOST, ConfigurationSet, Link
@@ -73,6 +71,10 @@ def rounded(size: int) -> int:
 
 
 def _configured(name: str, entry: dict[str, Any]) -> ConfigurationSet:
+    # Imported only now: they need pydantic, which takes as long to load as all else here.
+    from muster.files.cluster.cluster_entries import ConfigurationEntry
+    from muster.files.cluster.configurations import configuration_of
+
     return configuration_of(name, ConfigurationEntry.model_validate(entry))
 
 

@@ -71,3 +71,9 @@ def refuse_unknown_names(job: Job, names: list[str]) -> None:
                     f"{{{name}}} is none of the sweep's parameters, {', '.join(known)}{hint}; for the "
                     f"braces themselves write {{{{{name}}}}}",
                 )
+
+
+def unused_names(sweep: Sweep) -> list[str]:
+    """Return the parameters that no placeholder stands for; an array's index is known anyway."""
+    used = {name for _, text in texts_of(sweep.template) for name in names_in(text)}
+    return [axis.name for axis in sweep.axes if axis.name not in (*used, INDEX)]

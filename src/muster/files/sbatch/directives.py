@@ -95,19 +95,27 @@ def has_directives(text: str) -> bool:
     return text.startswith("#!") and next(script_lines(text), None) is not None
 
 
-def directives_of(text: str) -> list[Directive]:
-    """Return what a script asks for; BadDirectiveError for the first line that says nothing."""
+def directives_of(text: str) -> tuple[list[Directive], list[BadDirectiveError]]:
+    """Return what a script asks for, and the lines that say nothing."""
     found: list[Directive] = []
+    bad: list[BadDirectiveError] = []
     for number, line in script_lines(text):
         try:
-            words = shlex.split(line, comments=True)
-        except ValueError as error:
-            raise BadDirectiveError(number, f"cannot be split into words: {error}") from None
-        given, rest = parse_words(words, number)
-        if rest:
-            raise BadDirectiveError(number, f"{rest[0]!r} is no option; options begin with - or --")
-        found += given
-    return found
+            found += _directives_in(line, number)
+        except BadDirectiveError as error:
+            bad.append(error)
+    return found, bad
+
+
+def _directives_in(line: str, number: int) -> list[Directive]:
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError as error:
+        raise BadDirectiveError(number, f"cannot be split into words: {error}") from None
+    given, rest = parse_words(words, number)
+    if rest:
+        raise BadDirectiveError(number, f"{rest[0]!r} is no option; options begin with - or --")
+    return given
 
 
 def parse_words(words: Sequence[str], line: int = 0) -> tuple[list[Directive], list[str]]:

@@ -62,13 +62,14 @@ def read_batch(path: Path, words: Sequence[str] = ()) -> BatchJob:
 
 def batch_of(text: str, name: str, stem: str, words: Sequence[str] = ()) -> BatchJob:
     """Return the job of a script's text; `name` is what its faults are told with."""
+    given, bad = directives_of(text)
+    faults: list[tuple[int, str]] = [(error.line, str(error)) for error in bad]
     try:
-        given = [*directives_of(text), *parse_words(words)[0]]
+        given += parse_words(words)[0]
     except BadDirectiveError as error:
-        raise _refusal([(error.line, str(error))], name) from None
+        faults.append((error.line, str(error)))
     asked = {each.option: each for each in given}
     job = BatchJob(name, {"name": _plain(stem)}, flags=frozenset(asked.keys() & HANDLED))
-    faults: list[tuple[int, str]] = []
     for part in _PARTS:
         try:
             part(job, asked)

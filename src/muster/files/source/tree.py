@@ -1,11 +1,14 @@
 """The tree inside a node: switches, sockets and NVLink groups as layers of bitmaps."""
 
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from muster.files.cluster.cluster_entries import ConfigurationEntry, NvlinkEntry
 from muster.files.errors import FieldError
-from muster.files.source.fields import LinkEntry
 from muster.model.topology import Layer, Level, Link, each_bit
+
+if TYPE_CHECKING:  # they need pydantic, and who only wants the links does not
+    from muster.files.cluster.cluster_entries import ConfigurationEntry, NvlinkEntry
+    from muster.files.source.fields import LinkEntry
 
 DEFAULT_LINKS = {
     # PCIe 3.0 x16 carries 15.75 GB/s on paper and about 12 GB/s in practice; through the socket's
@@ -22,14 +25,14 @@ DEFAULT_LINKS = {
 DEFAULT_NIC = Link(1.25e9, 10e-6)
 
 
-def link_of(entry: LinkEntry, default: Link) -> Link:
+def link_of(entry: "LinkEntry", default: Link) -> Link:
     """Return the link of an entry, missing values from the default."""
     bandwidth = default.bandwidth if entry.bandwidth is None else entry.bandwidth
     latency = default.latency if entry.latency is None else entry.latency
     return Link(bandwidth, latency)
 
 
-def layers_of(entry: ConfigurationEntry) -> tuple[Layer, ...]:
+def layers_of(entry: "ConfigurationEntry") -> tuple[Layer, ...]:
     """Return the layers of a node with devices, narrow to wide: switch, socket, node, and NVLink's."""
     switches = _consecutive(_switch_sizes(entry))
     per_socket = len(switches) // entry.sockets
@@ -42,7 +45,7 @@ def layers_of(entry: ConfigurationEntry) -> tuple[Layer, ...]:
     return tree if entry.nvlink is None else _with_nvlink(tree, entry.nvlink, entry.devices)
 
 
-def _switch_sizes(entry: ConfigurationEntry) -> list[int]:
+def _switch_sizes(entry: "ConfigurationEntry") -> list[int]:
     """Return the devices under each switch."""
     if isinstance(entry.switches, tuple):
         return _listed_sizes(entry, entry.switches)
@@ -57,7 +60,7 @@ def _switch_sizes(entry: ConfigurationEntry) -> list[int]:
     return [entry.devices // count] * count
 
 
-def _listed_sizes(entry: ConfigurationEntry, sizes: tuple[int, ...]) -> list[int]:
+def _listed_sizes(entry: "ConfigurationEntry", sizes: tuple[int, ...]) -> list[int]:
     if sum(sizes) != entry.devices:
         problem = f"the list adds up to {sum(sizes)} devices, but the node has {entry.devices}"
         raise FieldError(("switches",), problem)
@@ -77,7 +80,7 @@ def _consecutive(sizes: list[int]) -> tuple[int, ...]:
     return tuple(((1 << size) - 1) << (end - size) for size, end in zip(sizes, ends, strict=True))
 
 
-def _with_nvlink(tree: tuple[Layer, ...], nvlink: NvlinkEntry, devices: int) -> tuple[Layer, ...]:
+def _with_nvlink(tree: tuple[Layer, ...], nvlink: "NvlinkEntry", devices: int) -> tuple[Layer, ...]:
     """Insert NVLink's layer before the first layer whose groups hold whole NVLink groups."""
     if devices % nvlink.group:
         problem = f"{devices} devices cannot be divided evenly into groups of {nvlink.group}"

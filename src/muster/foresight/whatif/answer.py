@@ -111,7 +111,7 @@ def summed_up(
     basis: Callable[[int], int],
 ) -> WhatIfAnswer:
     """Return what the worlds say; `view`: the live jobs; `new`: those that the change submits; `basis`:
-    like jobs that a forecast rests on."""
+    similar jobs that a forecast rests on."""
     asked = {**{number: state.job for number, state in view.jobs.items()}, **new}
     numbers = sorted({number for _, after in pairs for number in after.jobs})
     pools = dict.fromkeys(name for _, after in pairs for load in after.loads for name in load.pools)

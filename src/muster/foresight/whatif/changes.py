@@ -68,7 +68,7 @@ class SubmissionChange:
     at: float | None = None
     """s; None: now."""
     outlook: Outlook | None = None
-    """What would be believed of it; None: like jobs tell."""
+    """What would be believed of it; None: similar jobs tell."""
 
 
 @dataclass(frozen=True, slots=True)

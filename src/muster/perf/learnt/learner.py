@@ -278,8 +278,9 @@ class Learner:
     ) -> tuple[float, Left]:
         """Return the work at a job's end, and the s on one device until then.
 
-        Its own total comes first, then what only this job shows, then like jobs that have ended, then
-        its declared duration, and at last jobs of any kind. A few like jobs do not outweigh the user.
+        Its own total comes first, then what only this job shows, then similar jobs that have ended,
+        then its declared duration, and at last jobs of any kind. A few similar jobs do not outweigh
+        the user.
         """
         if job.work is not None:
             end = max(job.work, done)

@@ -28,7 +28,7 @@ FIRST = 1200.0
 """Expected s on one device of an unknown job: half of the jobs of Microsoft's Philly cluster took less
 than 20 device-minutes (traces of Jeon et al., 2019)."""
 ENOUGH = 3
-"""Like jobs that must have ended to be believed more than what the user declares."""
+"""Similar jobs that must have ended to be believed more than what the user declares."""
 DECLARED = log(2.0)
 """Standard deviation of the logarithm of a declared duration: users are right to a factor of two."""
 SIGMA = 0.16

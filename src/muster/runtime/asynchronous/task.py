@@ -20,7 +20,15 @@ from muster.runtime.settings import TaskSettings
 from muster.runtime.shape.trace import mapped
 from muster.runtime.state.checkpoint import Checkpoints, signature_of
 from muster.runtime.state.state import TrainingState
-from muster.wire.messages import Changed, MemberPlan, Message, Ready, StepDone, Stop, TrainingEnded
+from muster.wire.tasks.messages import (
+    Changed,
+    MemberPlan,
+    Message,
+    Ready,
+    StepDone,
+    Stop,
+    TrainingEnded,
+)
 
 
 class AsyncTask:

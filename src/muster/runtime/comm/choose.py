@@ -17,7 +17,7 @@ from muster.runtime.comm.ring import Ring
 from muster.runtime.comm.sharded import CHUNK, AfterSum, Sharded, ranges
 from muster.runtime.shards.ownership import OwnedRange, Range, holdings
 from muster.split.owners import Owners, edge, water_filled
-from muster.wire.messages import Member
+from muster.wire.tasks.messages import Member
 
 Kind = Literal["none", "ring", "sharded", "dedicated", "nccl"]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from muster.runtime.comm.choose import host_of
-from muster.wire.messages import Member
+from muster.wire.tasks.messages import Member
 
 EVERY = 1.0
 """Seconds between two reports."""

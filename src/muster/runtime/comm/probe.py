@@ -16,7 +16,7 @@ from torch import Tensor
 
 from muster.runtime.comm.choose import host_of
 from muster.runtime.comm.group import GlooGroup, Work
-from muster.wire.messages import Member
+from muster.wire.tasks.messages import Member
 
 BLOCK = 64 * 1024
 """Bytes per send: dozens pass in a tenth of a second over the slowest useful link."""

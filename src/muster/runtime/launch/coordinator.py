@@ -8,8 +8,8 @@ from collections.abc import Callable
 from muster.roster.acts import Act, Begin, Check, Kill, Tell, Wake
 from muster.roster.roster import Roster
 from muster.runtime.launch.history import History
-from muster.wire.messages import Changed, Hello, Message, Opening
-from muster.wire.task_server import TaskServer
+from muster.wire.tasks.messages import Changed, Hello, Message, Opening
+from muster.wire.tasks.task_server import TaskServer
 
 NOTES = 1_000
 """Protocol errors kept at most."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.roster.acts import NO_ANSWER
-from muster.wire.messages import Captured, Changed, Failed, Message, Saved, StepDone, Straggling
+from muster.wire.tasks.messages import Captured, Changed, Failed, Message, Saved, StepDone, Straggling
 
 POINTS = 100_000
 """Losses kept at most, about 10 MB; beyond that every second one is dropped."""

@@ -9,7 +9,7 @@ from typing import TextIO
 from muster.runtime.launch.curve import draw
 from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import LaunchOutcome
-from muster.wire.messages import Changed
+from muster.wire.tasks.messages import Changed
 
 PLAIN_EVERY = 5.0
 """Seconds between progress lines without a terminal, to keep logs readable."""

@@ -7,7 +7,7 @@ from muster.runtime.members.ballot import MemberStatus, Vote
 from muster.runtime.members.crew import Crew
 from muster.runtime.members.shares import reshare
 from muster.runtime.members.stragglers import StragglerWatch
-from muster.wire.messages import MemberPlan
+from muster.wire.tasks.messages import MemberPlan
 
 
 class Agreed:

@@ -22,7 +22,7 @@ from muster.runtime.members.ballot import ballot_size
 from muster.runtime.settings import TaskSettings
 from muster.runtime.shards.ownership import OwnedRange
 from muster.runtime.step.buckets import Buckets
-from muster.wire.messages import Changed, MemberPlan
+from muster.wire.tasks.messages import Changed, MemberPlan
 
 _log = logging.getLogger("muster")
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from itertools import islice
 
 from muster.runtime.settings import TaskSettings
-from muster.wire.channel import Channel, LineTooLongError
-from muster.wire.codec import BadMessageError
-from muster.wire.introduction import UntrustedError, introduce
-from muster.wire.messages import Changed, Hello, Message, Ready, Received, StepDone, Transferred
-from muster.wire.tls_stream import TlsStream
+from muster.wire.agents.tls_stream import TlsStream
+from muster.wire.tasks.channel import Channel, LineTooLongError
+from muster.wire.tasks.codec import BadMessageError
+from muster.wire.tasks.introduction import UntrustedError, introduce
+from muster.wire.tasks.messages import Changed, Hello, Message, Ready, Received, StepDone, Transferred
 
 KEPT = 10_000
 """Messages queued at most (3 MB at 300 bytes each); beyond that the oldest measurements are dropped."""

@@ -38,7 +38,7 @@ from muster.runtime.state.given_ending import GivenEnding
 from muster.runtime.state.state import TrainingState
 from muster.runtime.state.transfer import Donor, Joiner
 from muster.runtime.step.buckets import Buckets, ready_order
-from muster.wire.messages import (
+from muster.wire.tasks.messages import (
     CheckpointNow,
     Member,
     MemberPlan,

@@ -1,6 +1,6 @@
 """The socket at which a task answers its peers, and how to ask another.
 
-Before any request both ends prove that they know the job's token (`wire/job_proof.py`), in fixed
+Before any request both ends prove that they know the job's token (`wire/tasks/job_proof.py`), in fixed
 numbers of bytes: mark and nonce there, mark, nonce and proof back, proof there.
 """
 
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from muster.runtime.comm.stream import receive_bytes, receive_json, send_bytes, send_json
-from muster.wire.job_proof import CALLER, LISTENER, NONCE, PROOF, is_proof, new_nonce, proof_of
-from muster.wire.join_token import joined_address, split_address
-from muster.wire.messages import VERSION
+from muster.wire.agents.join_token import joined_address, split_address
 from muster.wire.seldom import SeldomNotes
+from muster.wire.tasks.job_proof import CALLER, LISTENER, NONCE, PROOF, is_proof, new_nonce, proof_of
+from muster.wire.tasks.messages import VERSION
 
 Request = dict[str, Any]
 Handler = Callable[[socket.socket, Request], None]

@@ -24,7 +24,7 @@ from muster.runtime.comm.stream import receive_json, send_json
 from muster.runtime.errors import ExcludedError
 from muster.runtime.members.crew import seniority
 from muster.runtime.members.peers import PeerServer, ask, connect
-from muster.wire.messages import Member, MemberPlan
+from muster.wire.tasks.messages import Member, MemberPlan
 
 NOTED = 2.0
 """Seconds in which a live peer answers: its thread does nothing else. At most half a deadline."""

@@ -52,7 +52,7 @@ from muster.runtime.sharded.sharded_state import ShardedState
 from muster.runtime.shards.ownership import LostShardError
 from muster.runtime.state.checkpoint import Checkpoints
 from muster.runtime.step.engine import StepEngine
-from muster.wire.messages import Member, MemberPlan
+from muster.wire.tasks.messages import Member, MemberPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from muster.runtime.comm.choose import host_of
 from muster.runtime.shards.ownership import OwnedRange, Range
-from muster.wire.messages import MemberPlan
+from muster.wire.tasks.messages import MemberPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from muster.runtime.sharded.sharded_state import ShardedState
 from muster.runtime.shards.fetch import ShardMap, StateClient, StateServer, SyncPoint
 from muster.runtime.shards.ownership import LostShardError, OwnedRange, Range, moves
 from muster.runtime.shards.state_pieces import Piece
-from muster.wire.messages import Member, MemberPlan
+from muster.wire.tasks.messages import Member, MemberPlan
 
 AT_ONCE = 8
 """Members that a worker receives from at the same time."""

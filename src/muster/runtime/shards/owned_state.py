@@ -41,7 +41,7 @@ from muster.runtime.shards.state_pieces import Piece, check_elementwise
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.withheld import withheld
-from muster.wire.messages import Member, MemberPlan
+from muster.wire.tasks.messages import Member, MemberPlan
 
 RATES = 1 << 30
 """Tag of hyper-parameters sent to servers; chunks have small tags."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from muster.ending import Ending, parse_ending
 from muster.runtime.members.ballot import MemberStatus, Vote
-from muster.wire.messages import UseEnding
+from muster.wire.tasks.messages import UseEnding
 
 NEVER = -1e300
 """A bound that no loss is below; a ballot has numbers only."""

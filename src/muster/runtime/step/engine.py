@@ -43,7 +43,7 @@ from muster.runtime.step.buckets import Buckets
 from muster.runtime.step.buffers import BufferKeeper
 from muster.runtime.step.noise import NoiseProbe
 from muster.runtime.step.stopwatch import StepTiming, Stopwatch
-from muster.wire.messages import StepDone, Straggling, Transferred
+from muster.wire.tasks.messages import StepDone, Straggling, Transferred
 
 TURNS = 1 << 10
 """More sums than any phase has."""

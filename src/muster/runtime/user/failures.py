@@ -8,7 +8,7 @@ from typing import Any
 from muster.runtime.errors import ExcludedError, LostServerError
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import TaskSettings
-from muster.wire.messages import Failed
+from muster.wire.tasks.messages import Failed
 
 
 class FailureReporter:

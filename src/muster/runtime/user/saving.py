@@ -17,7 +17,7 @@ from muster.runtime.state.places import is_url
 from muster.runtime.state.state import TrainingState
 from muster.runtime.step.engine import StepEngine
 from muster.runtime.user.failures import say
-from muster.wire.messages import Saved
+from muster.wire.tasks.messages import Saved
 
 HEARD = 10.0
 """s for the coordinator to hear of a new formation before its primary claims the checkpoints."""

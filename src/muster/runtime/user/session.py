@@ -57,7 +57,7 @@ from muster.runtime.user.together import Means, Together, means_of
 from muster.runtime.user.tracker import Tracker
 from muster.runtime.user.until import OWN, Met
 from muster.runtime.user.wrapped import check_wrapped, move_loose, refuse_unwrapped
-from muster.wire.messages import Captured
+from muster.wire.tasks.messages import Captured
 
 UNASKED = 1_000
 """Steps between checkpoints that the script did not ask for, so that it can be stopped and resumed."""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from muster.daemon.account.budgets import Budgets, month_of
+from muster.daemon.account.budgets import Budgets, month_of, next_month
 from muster.daemon.account.meter import HOUR
 from muster.model.pool import Pool, PoolTree
 from muster.model.view import JobState, Phase, View
@@ -33,6 +33,8 @@ def spent(*uses: Use, now: float = NOVEMBER) -> Budgets:
 
 def test_months_begin_at_midnight_utc() -> None:
     assert month_of(NOVEMBER) == month_of(DECEMBER - 1.0) == NOVEMBER
+    assert next_month(NOVEMBER) == next_month(DECEMBER - 1.0) == DECEMBER
+    assert next_month(DECEMBER) == DECEMBER + 31 * 86_400.0
 
 
 def test_a_pool_covers_those_below_it() -> None:

@@ -14,7 +14,7 @@ from muster.model.outlook import Outlook, Table
 from muster.model.task import Fact
 from muster.store.batch import Batch
 from muster.store.store import Store, open_store
-from muster.wire.records import JobRecord
+from muster.wire.api.records import JobRecord
 from tests.builders import job, placement
 
 SAID, RAW = TimeInterval(200.0, 150.0, 300.0), TimeInterval(210.0, 100.0, 400.0)

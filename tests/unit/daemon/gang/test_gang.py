@@ -28,8 +28,8 @@ from muster.model.task import (
     TaskStarted,
 )
 from muster.model.view import Phase
-from muster.wire.messages import Changed, Failed, MemberPlan, Stop
-from muster.wire.messages import TrainingEnded as Left
+from muster.wire.tasks.messages import Changed, Failed, MemberPlan, Stop
+from muster.wire.tasks.messages import TrainingEnded as Left
 from tests.builders import job, placement
 from tests.unit.daemon.rig import KEY, SERVER, THREE, TWO, Rig, fixed, live, restored
 

@@ -6,7 +6,7 @@ from muster.daemon.gang.events import LimitReached
 from muster.model.event import Outcome
 from muster.model.job import Program
 from muster.model.view import Phase
-from muster.wire.messages import CheckpointNow
+from muster.wire.tasks.messages import CheckpointNow
 from tests.builders import job
 from tests.unit.daemon.rig import Rig, fixed, restored
 

@@ -8,7 +8,7 @@ from muster.daemon.gang.events import KillLeft, Terminate, Timeout
 from muster.daemon.gang.perform import Performer
 from muster.model.job import Role
 from muster.model.task import TaskId, TaskOrder
-from muster.wire.messages import CheckpointNow, Message
+from muster.wire.tasks.messages import CheckpointNow, Message
 from tests.contract.fake_executor import FakeExecutor, Machine
 
 TASK, ENDED = TaskId(1, 1, Role.WORKER, 0), TaskId(1, 1, Role.WORKER, 1)

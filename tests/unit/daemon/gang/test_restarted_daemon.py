@@ -17,7 +17,7 @@ from muster.model.task import (
     TaskEnded,
     TaskOrdered,
 )
-from muster.wire.messages import MemberPlan
+from muster.wire.tasks.messages import MemberPlan
 from tests.builders import job
 from tests.unit.daemon.rig import THREE, TWO, Rig, fixed, live, restored
 

@@ -4,7 +4,7 @@ import signal
 
 from muster.daemon.gang.events import KillLeft, Terminate
 from muster.daemon.gang.steer import KILL_AGAIN
-from muster.wire.messages import Stop
+from muster.wire.tasks.messages import Stop
 from tests.unit.daemon.rig import fixed, live
 
 TERM, KILL, USR1 = signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1

@@ -15,7 +15,7 @@ from muster.model.view import View
 from muster.perf.history.links import LinkEstimate, learn
 from muster.perf.learnt.held import Held
 from muster.perf.wires import LinkClass, Wire, prior
-from muster.wire.messages import Captured, Changed, Saved, StepDone, Transferred
+from muster.wire.tasks.messages import Captured, Changed, Saved, StepDone, Transferred
 from tests.builders import cluster, job, node_set, placement, running, view
 from tests.unit.daemon.crews import TYPE, Crew
 

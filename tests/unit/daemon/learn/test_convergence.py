@@ -5,7 +5,7 @@ from math import nan
 import pytest
 
 from muster.daemon.learn.convergence import LossWatch
-from muster.wire.messages import Captured, StepDone
+from muster.wire.tasks.messages import Captured, StepDone
 
 EACH = 4
 """Steps of an epoch."""

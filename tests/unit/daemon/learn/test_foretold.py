@@ -12,7 +12,7 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.model.topology import Link
 from muster.perf.learnt.held import Held
-from muster.wire.messages import Captured, Changed, Message, StepDone
+from muster.wire.tasks.messages import Captured, Changed, Message, StepDone
 from tests.builders import cluster, job, node_set, view
 
 TYPE = "V100"

@@ -5,7 +5,7 @@ from muster.daemon.learn.notes import PROGRESS
 from muster.daemon.learn.window import Window
 from muster.perf.learnt.held import Held
 from muster.store.batch import Note
-from muster.wire.messages import Changed, Saved, StepDone
+from muster.wire.tasks.messages import Changed, Saved, StepDone
 from tests.builders import job
 
 

@@ -9,7 +9,7 @@ import pytest
 from muster.daemon.learn import KINDS, Beliefs, Progress
 from muster.daemon.learn.progress import POINTS
 from muster.store.batch import Note
-from muster.wire.messages import Changed, Saved
+from muster.wire.tasks.messages import Changed, Saved
 from tests.builders import job
 from tests.unit.daemon.crews import Crew
 

@@ -13,7 +13,7 @@ from muster.model.profile import CapturedShape
 from muster.model.view import View
 from muster.perf.learnt.held import Held
 from muster.perf.predict import Knowledge
-from muster.wire.messages import Captured, Changed, StepDone
+from muster.wire.tasks.messages import Captured, Changed, StepDone
 from tests.builders import cluster, job, node_set, placement, running, view
 
 TYPE = "cpu"

@@ -3,7 +3,7 @@
 import pytest
 
 from muster.daemon.learn.window import ENOUGH_STEPS, LONGEST, SKIPPED, Window
-from muster.wire.messages import StepDone
+from muster.wire.tasks.messages import StepDone
 
 
 def done(step: int, seconds: float, task: str = "worker-0", wait: float = 0.0) -> StepDone:

@@ -10,9 +10,9 @@ import pytest
 from muster.daemon.assembly import RunningDaemon
 from muster.daemon.loop.follow import MIN_SHIFT_SECONDS, held
 from muster.daemon.loop.job_summaries import JobSummary
-from muster.model.job import Role
+from muster.model.job import Program, Role
 from muster.model.view import Phase
-from muster.wire.records import PredictionRecord
+from muster.wire.api.records import PredictionRecord
 from tests.builders import SERVER_TASK, cluster, job, placement, running, slot
 from tests.unit.daemon.running_daemons import ANN, program, running_daemon, until
 
@@ -129,3 +129,21 @@ def test_a_job_runs_on_its_workers_by_node_in_the_clusters_order() -> None:
     assert found is not None
     assert (found.device_type, found.shape) == ("A100", (1, 2))
     assert held(here, replace(state, phase=Phase.STARTING)) is None
+
+
+@pytest.mark.parametrize("limit", [None, 600.0])
+def test_a_session_is_expected_to_end_by_its_time_limit_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: float | None
+) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        asked = program("s", "live", duration=40.0, program=Program(interactive=0.0, time=limit))
+        number = (await made.service.submit(ANN, asked)).number
+        await until(made, lambda: made.daemon.view.jobs[number].phase is Phase.RUNNING)
+        made.daemon.summaries[number] = replace(made.daemon.summaries[number], forecast=None)
+        predict(made, monkeypatch, made.daemon.clock.now() + 40.0)
+        started = made.daemon.view.jobs[number].started
+        assert started is not None
+        expected = None if limit is None else started + limit
+        assert made.daemon.summaries[number].predicted_finish == expected
+
+    play(tmp_path, scenario)

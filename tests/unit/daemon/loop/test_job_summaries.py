@@ -27,7 +27,7 @@ from muster.model.job import Role
 from muster.model.reason import Code, Reason
 from muster.model.task import StopAsked, TaskId, TaskOrdered
 from muster.model.view import JobState, Phase
-from muster.wire.records import PredictionRecord
+from muster.wire.api.records import PredictionRecord
 from tests.builders import cluster, job, placement, running, view
 from tests.numbers import number
 

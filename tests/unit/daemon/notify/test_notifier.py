@@ -17,7 +17,7 @@ from muster.daemon.notify import send, subscription
 from muster.daemon.notify.notice import MOMENT, SIGNATURE, signature_of
 from muster.daemon.notify.subscription import Subscription, refuse_bad
 from muster.daemon.service.protocol import Caller, NotFoundError, RefusedError
-from muster.wire.use_records import SubscriptionRecord
+from muster.wire.api.use_records import SubscriptionRecord
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, until
 
 
@@ -124,8 +124,12 @@ def test_a_job_may_have_a_webhook_of_its_own(tmp_path: Path, monkeypatch: pytest
             async with running_daemon(tmp_path) as made:
                 asked = program("a", "exit", "0")
                 noisy = replace(asked.program, notify=hook.url, notify_on=("succeeded",))
-                with pytest.raises(RefusedError, match="the daemon's own machine"):
-                    await made.service.submit(ANN, replace(asked, program=noisy))
+                add = f"muster notify add NAME --webhook {hook.url}"
+                for caller, advice in ((ANN, "ask an administrator"), (ADMIN, add)):
+                    for ask in (made.service.submit, made.service.forecast):
+                        with pytest.raises(RefusedError, match="daemon's own machine") as refused:
+                            await ask(caller, replace(asked, program=noisy))
+                        assert advice in str(refused.value)
                 for module in (send, subscription):  # as if the hook were on another machine
                     monkeypatch.setattr(module, "reaches_daemon", lambda _: False)
                 await made.service.submit(ANN, replace(asked, program=noisy))

@@ -9,7 +9,7 @@ import pytest
 
 from muster.daemon.assembly import RunningDaemon
 from muster.daemon.loop.entry import Entry
-from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.governing.pool_change import PoolRules
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -21,8 +21,8 @@ from muster.executors.accounts import Submitters
 from muster.model.event import NodeAdded, NodeDraining
 from muster.model.offer import NodeOffer
 from muster.model.pool import Quota
-from muster.wire.records import NodeHealth
-from muster.wire.token_proof import digest
+from muster.wire.agents.token_proof import digest
+from muster.wire.api.records import NodeHealth
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, state_of, until
 
 

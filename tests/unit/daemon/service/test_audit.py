@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
-from muster.daemon.service.audit import Refusals
-from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.governing.audit import Refusals
+from muster.daemon.service.governing.pool_change import PoolRules
 from muster.daemon.service.protocol import ForbiddenError, NotFoundError, RefusedError, Shape
-from muster.wire.records import ActRecord
+from muster.wire.api.records import ActRecord
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, until
+from tests.unit.daemon.service.test_sweeps import a_sweep
 
 
 def play(tmp_path: Path, scenario: Callable[[RunningDaemon], Awaitable[None]]) -> None:
@@ -21,6 +22,15 @@ def play(tmp_path: Path, scenario: Callable[[RunningDaemon], Awaitable[None]]) -
             await scenario(made)
 
     asyncio.run(played())
+
+
+def test_a_sweep_is_logged_by_its_name_and_not_with_its_environment(tmp_path: Path) -> None:
+    async def scenario(made: RunningDaemon) -> None:
+        await made.service.submit_sweep(ANN, a_sweep(3))
+        (act,) = await made.service.acts(ADMIN)
+        assert (act.act, act.target) == ("sweep", "ann/search, 3 members")
+
+    play(tmp_path, scenario)
 
 
 def test_what_is_done_is_logged_with_who_and_where(tmp_path: Path) -> None:

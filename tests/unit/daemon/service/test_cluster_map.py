@@ -2,10 +2,10 @@
 
 from math import inf
 
-from muster.daemon.service.cluster_map import cluster_map
+from muster.daemon.service.reading.cluster_map import cluster_map
 from muster.model.decision import Promise
 from muster.model.reason import Code
-from muster.wire.map_records import FREE, HIDDEN
+from muster.wire.api.map_records import FREE, HIDDEN
 from tests.builders import cluster, job, placement, running, view
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.daemon.service.draining import Draining
+from muster.daemon.service.governing.draining import Draining
 from muster.model.cluster import NodeState
 from muster.model.job import Job
 from muster.model.view import JobState, Phase, View

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from muster.daemon.service.event_text import change_of
+from muster.daemon.service.reading.event_text import change_of
 from muster.model.event import (
     Cancelled,
     Checkpointed,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.daemon.service.file_reach import reach_caveats, reach_problem
+from muster.daemon.service.submitting.file_reach import reach_caveats, reach_problem
 from muster.model.job import Job, Need, Program, Role, RoleSpec
 from tests.builders import cluster, node_set
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from muster.daemon.service.forecast import SHOWN, Question, forecast
-from muster.model.job import Job
+from muster.daemon.service.submitting.forecast import SHOWN, Question, forecast
+from muster.model.job import Job, Program
 from muster.model.outlook import Outlook, Table
 from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
-from muster.wire.records import Forecast
+from muster.wire.api.records import Forecast
 from tests.builders import cluster, job, placement, running, view
 
 WHOLE = placement(*(("n0", 1 << bit) for bit in range(8)))
@@ -63,3 +63,9 @@ def test_the_plan_in_words() -> None:
     assert "1 worker with a device, fixed size" in ask(job("a", 1)).plan
     assert "2 workers with a device each" in ask(job("a", 2)).plan
     assert "1 server" in ask(job("a", 1, servers=1)).plan
+
+
+@pytest.mark.parametrize(("limit", "finish"), [(None, None), (7200.0, 7300.0)])
+def test_a_session_is_told_no_end_but_its_time_limit(limit: float | None, finish: float | None) -> None:
+    answer = ask(job("s", duration=60.0, program=Program(interactive=0.0, time=limit)))
+    assert (answer.finish, answer.basis) == (finish, "its time limit" if limit else "")

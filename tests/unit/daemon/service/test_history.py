@@ -11,7 +11,7 @@ from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.orders import Surroundings
 from muster.daemon.tasks.task_messages import TaskMessages
 from muster.model.view import Phase
-from muster.wire.messages import Changed, Report, StepDone
+from muster.wire.tasks.messages import Changed, Report, StepDone
 from tests.contract.fake_executor import Machine
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, until
 

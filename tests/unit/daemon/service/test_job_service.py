@@ -10,7 +10,6 @@ import pytest
 from muster.core.state.admit import refuse
 from muster.daemon.assembly import RunningDaemon
 from muster.daemon.loop.entry import Entry
-from muster.daemon.service import job_service
 from muster.daemon.service.protocol import (
     ConflictError,
     JobQuery,
@@ -18,6 +17,7 @@ from muster.daemon.service.protocol import (
     RefusedError,
     Shape,
 )
+from muster.daemon.service.submitting import submit_service
 from muster.model.event import Submitted
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, state_of, until
 
@@ -254,7 +254,7 @@ def test_admission_is_remembered_until_pools_change(
         return refuse(job, *rest)
 
     async def scenario(made: RunningDaemon) -> None:
-        monkeypatch.setattr(job_service, "refuse", counted)
+        monkeypatch.setattr(submit_service, "refuse", counted)
         for name in "abc":
             await made.service.submit(ANN, program(name))
         assert asked == ["a"]

@@ -4,7 +4,7 @@ import pytest
 
 from muster.daemon.service.job_names import digest_of
 from muster.daemon.service.protocol import RefusedError
-from muster.daemon.service.user_limits import ENVIRONMENT_BYTES, refuse_oversized
+from muster.daemon.service.submitting.user_limits import ENVIRONMENT_BYTES, refuse_oversized
 from muster.model.job import Job, Origin, Program
 
 

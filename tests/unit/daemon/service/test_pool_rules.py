@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
-from muster.daemon.service.pool_change import PoolRules
-from muster.daemon.service.pool_rules import groups_of, refuse_stranger
+from muster.daemon.service.governing.pool_change import PoolRules
+from muster.daemon.service.governing.pool_rules import groups_of, refuse_stranger
 from muster.daemon.service.protocol import Caller, ForbiddenError, RefusedError
 from muster.model.pool import Pool, PoolTree
 from tests.builders import job

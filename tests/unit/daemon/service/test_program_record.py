@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.daemon.service.program_record import MASK, program_record
+from muster.daemon.service.reading.program_record import MASK, program_record
 from muster.model.job import Origin, Program
 
 PLAIN = (("SEED", "7"), ("DATA", "s3://bucket/a@b"), ("HOME", "/home/ada@lab"))

@@ -5,9 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.daemon.service.queue import Queue, renewed
+from muster.daemon.service.reading.queue import Queue
 from muster.model.view import JobState, Phase, View
-from muster.wire.records import JobRecord
 from tests.builders import cluster, job, view
 
 POOLS = ("a", "b")
@@ -56,8 +55,3 @@ def test_following_comes_to_the_same_as_sorting_anew(changes: list[Change]) -> N
             jobs[number] = at(number, pool, priority, phase)
         seen = replace(seen, jobs=jobs)
         assert everyone(queue, seen, order) == everyone(Queue(), seen, order)
-
-
-def test_a_record_gets_what_is_renewed_and_nothing_else() -> None:
-    record = JobRecord(1, "a", "ann", "default", "waiting", labels={"x": "y"}, rung=3)
-    assert renewed(record, {"position": 7}) == replace(record, position=7)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.gang.transitions import Goal
-from muster.daemon.service.records import holdings, node_record, pool_records, task_records
+from muster.daemon.service.reading.records import holdings, node_record, pool_records, task_records
 from muster.model.job import Job, Role
 from muster.model.pool import Entitlements, Pool, PoolTree, Quota
 from muster.model.task import TaskEnded, TaskExited, TaskId, TaskOrdered

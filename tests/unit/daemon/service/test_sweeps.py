@@ -11,8 +11,8 @@ from muster.daemon.assembly import RunningDaemon
 from muster.daemon.service.protocol import ConflictError, JobQuery, NotFoundError, RefusedError
 from muster.model.event import Ended
 from muster.model.sweep import Asha, Axis, MemberSubmitted, Sweep, SweepSubmitted
-from muster.wire.messages import Report
-from muster.wire.sweep_records import SweepDetail
+from muster.wire.api.sweep_records import SweepDetail
+from muster.wire.tasks.messages import Report
 from tests.contract.fake_executor import Machine
 from tests.unit.daemon.running_daemons import ANN, BOB, program, running_daemon, until
 
@@ -192,6 +192,10 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
             await service.continue_sweep(ANN, "search", ["7"])
         with pytest.raises(NotFoundError, match="has no member '9'"):
             await service.continue_sweep(ANN, "search", ["9"])
+        with pytest.raises(NotFoundError, match="'search' is a sweep; name one of its members"):
+            await service.job(ANN, "search")
+        with pytest.raises(NotFoundError, match="you have no job 'search'"):
+            await service.job(BOB, "search")
         assert await service.sweeps(BOB) == []
         assert [each.name for each in await service.sweeps(ANN)] == ["search"]
 

@@ -17,7 +17,7 @@ from muster.daemon.service.protocol import (
 from muster.executors.fleet.authority import new_request
 from muster.executors.fleet.identities import Identities
 from muster.executors.fleet.join_error import JoinError
-from muster.wire.join_token import JoinToken
+from muster.wire.agents.join_token import JoinToken
 from tests.contract.fake_executor import Machine
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, until
 

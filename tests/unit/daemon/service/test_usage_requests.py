@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
-from muster.daemon.service.pool_change import PoolRules
+from muster.daemon.service.governing.pool_change import PoolRules
 from muster.daemon.service.protocol import RefusedError
 from tests.contract.fake_executor import Machine
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, state_of, until
@@ -51,6 +51,11 @@ def test_a_pool_without_budget_starts_nothing_until_it_gets_more(tmp_path: Path)
             await until(made, lambda: made.daemon.summaries[record.number].code == "waiting.budget")
             told = made.daemon.summaries[record.number]
             assert told.text.startswith("pool default has used ")
+            assert made.foresight is not None
+            await made.foresight._refresh()
+            said = await made.service.forecast(ANN, program("c", duration=60.0))
+            assert said.reason == told.text
+            assert (said.start, said.finish, said.finish_low, said.basis) == (None, None, None, "")
             (pool, _) = await made.service.pools(ADMIN)
             assert pool.budget_used > 0
             await made.service.set_pool(ADMIN, "default", None, {}, None, PoolRules(lifted=("budget",)))

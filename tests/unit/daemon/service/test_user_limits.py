@@ -9,7 +9,6 @@ from threading import Event
 import pytest
 
 from muster.daemon.assembly import RunningDaemon
-from muster.daemon.service import job_service
 from muster.daemon.service.protocol import (
     Caller,
     ConflictError,
@@ -18,9 +17,10 @@ from muster.daemon.service.protocol import (
     LimitedError,
     RefusedError,
 )
-from muster.daemon.service.user_limits import EVERYBODY, Limiter, UserLimits
+from muster.daemon.service.submitting import submit_service
+from muster.daemon.service.submitting.user_limits import EVERYBODY, Limiter, UserLimits
 from muster.model.job import Job, Program
-from muster.wire.records import Forecast
+from muster.wire.api.records import Forecast
 from tests.builders import job
 from tests.unit.daemon.running_daemons import ADMIN, ANN, BOB, program, running_daemon, until
 
@@ -132,7 +132,7 @@ def test_forecasts_of_many_do_not_hold_up_lists(
         return Forecast(True, "", "", None, None, "")
 
     async def scenario(made: RunningDaemon) -> None:
-        monkeypatch.setattr(job_service, "forecast", slow)
+        monkeypatch.setattr(submit_service, "forecast", slow)
         callers = [ANN, ANN, BOB, BOB, *(Caller(f"u{i}") for i in range(8))]
         asked = [asyncio.create_task(made.service.forecast(each, program("f"))) for each in callers]
         await until(made, lambda: running == 2)

@@ -9,7 +9,7 @@ from muster.daemon.tasks.job_secrets import JobSecrets
 from muster.daemon.tasks.orders import Surroundings
 from muster.daemon.tasks.task_messages import TaskMessages
 from muster.model.event import Checkpointed
-from muster.wire.messages import Changed, Opening, Saved, StepDone, Transferred
+from muster.wire.tasks.messages import Changed, Opening, Saved, StepDone, Transferred
 from tests.unit.daemon.running_daemons import ANN, program, running_daemon, state_of, until
 
 

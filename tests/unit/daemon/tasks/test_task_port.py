@@ -12,7 +12,7 @@ from muster.daemon.assembly import RunningDaemon
 from muster.model.task import TaskOrder
 from muster.runtime.members.link import CoordinatorLink
 from muster.runtime.settings import from_environment
-from muster.wire.messages import Ready
+from muster.wire.tasks.messages import Ready
 from tests.contract.fake_executor import Machine
 from tests.unit.daemon.running_daemons import ANN, program, running_daemon, until
 

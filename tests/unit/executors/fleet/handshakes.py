@@ -11,8 +11,8 @@ from pathlib import Path
 from muster.executors.fleet.authority import new_request
 from muster.executors.fleet.identities import Identities
 from muster.executors.fleet.join_error import JoinError
-from muster.wire.join_token import JoinToken
-from muster.wire.pinned import fetch_authority, trusting
+from muster.wire.agents.join_token import JoinToken
+from muster.wire.agents.pinned import fetch_authority, trusting
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from muster.model.job import Role
 from muster.model.offer import NodeOffer
 from muster.model.task import TaskExited, TaskId, TaskOrder, TaskStarted
 from muster.ports import Report
-from muster.wire.agent_codec import FROM_AGENT
-from muster.wire.agent_messages import AgentHello, AgentReport, ToAgent
+from muster.wire.agents.agent_codec import FROM_AGENT
+from muster.wire.agents.agent_messages import AgentHello, AgentReport, ToAgent
 
 T = TypeVar("T")
 

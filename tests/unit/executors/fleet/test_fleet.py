@@ -11,7 +11,7 @@ from muster.model.cluster import NodeState
 from muster.model.event import NodeAdded, NodeDraining, NodeLost
 from muster.model.task import LEASE, TaskExited
 from muster.ports import NodeDeparts, NodeGone
-from muster.wire.agent_messages import (
+from muster.wire.agents.agent_messages import (
     AGENT_VERSION,
     AgentAlive,
     AgentRefused,
@@ -24,7 +24,7 @@ from muster.wire.agent_messages import (
     SendSignal,
     Welcome,
 )
-from muster.wire.records import NodeHealth
+from muster.wire.api.records import NodeHealth
 from tests.unit.executors.fleet.talking import LOST_AFTER, Talk, World, order, task
 
 

@@ -17,7 +17,7 @@ from muster.executors.fleet.authority import Authority, new_request
 from muster.executors.fleet.identities import Identities
 from muster.executors.fleet.join_error import JoinError
 from muster.store.store import Store, open_store
-from muster.wire.pinned import WrongDaemonError
+from muster.wire.agents.pinned import WrongDaemonError
 from tests.unit.executors.fleet.handshakes import Credentials, ask, fetched, joined, listening
 
 DAY = 86400.0

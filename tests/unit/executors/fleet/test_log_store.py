@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.executors.fleet.log_store import LogStore
-from muster.wire.agent_messages import LogPart, LogStored
+from muster.wire.agents.agent_messages import LogPart, LogStored
 from tests.unit.executors.fleet.talking import World, order, task
 
 LOG = "7-train/1/worker-0.log"

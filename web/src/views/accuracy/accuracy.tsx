@@ -32,7 +32,7 @@ export function Accuracy() {
         <Empty title="No forecast has come true yet">
           <p>
             Each forecast at submission, at the start and after 25, 50 and 75 % of a run is kept, and scored when the job starts or
-            ends. Jobs that somebody stopped do not count.
+            ends. Jobs that somebody stopped do not count. Run a few trainings that report their steps, and look again.
           </p>
         </Empty>
       )}

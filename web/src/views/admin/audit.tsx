@@ -1,6 +1,7 @@
 import { api, got } from "../../api/client";
-import { clock } from "../../format";
+import { clock, moment } from "../../format";
 import { query, setQuery } from "../../router";
+import { Empty } from "../../ui/empty";
 import { useLoaded } from "../../ui/loaded";
 import { Table } from "../../ui/table";
 
@@ -17,13 +18,18 @@ export function Audit() {
       <p>
         <input type="search" placeholder="Only this user" aria-label="Only this user" value={user} onInput={(event) => setQuery({ user: event.currentTarget.value })} />
       </p>
-      {acts && (
+      {acts && !acts.length && (
+        <Empty title={user ? `Nothing by ${user}` : "Nothing yet"}>
+          <p>Every change that somebody asks for is listed here: jobs stopped or resized, nodes drained, tokens, files looked at.</p>
+        </Empty>
+      )}
+      {acts && acts.length > 0 && (
         <Table
           label="Audit log"
           records={acts}
           keyOf={(act) => `${act.at}${act.user}${act.act}${act.target}`}
           columns={[
-            { name: "When", of: (act) => clock(act.at) },
+            { name: "When", of: (act) => <time title={moment(act.at)}>{clock(act.at)}</time> },
             { name: "Who", of: (act) => act.user },
             { name: "Did", of: (act) => act.act },
             { name: "To", of: (act) => act.target },

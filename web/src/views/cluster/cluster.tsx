@@ -7,6 +7,8 @@ import { count, percent } from "../../format";
 import { useLive } from "../../live";
 import { query, setQuery } from "../../router";
 import { Empty } from "../../ui/empty";
+import { useLoaded } from "../../ui/loaded";
+import { memo } from "../../ui/memo";
 import { Cells } from "./cells";
 import { JobsOnIt } from "./jobs_on_it";
 import type { ClusterMap } from "./layout";
@@ -35,6 +37,8 @@ export function Cluster() {
       <div class="view-head">
         <h1>Cluster</h1>
         <Totals map={found} />
+        <span class="grow" />
+        <FindNode nodes={found.nodes} />
       </div>
       <div class="cluster">
         <section class="card" aria-label="Devices">
@@ -51,16 +55,47 @@ export function Cluster() {
   );
 }
 
+/** A node by its name, for those who cannot point at it, and where there are thousands. */
+const FindNode = memo(function FindNode({ nodes }: { nodes: ClusterMap["nodes"] }) {
+  const names = nodes.map((node) => node.name);
+  const [wanted, setWanted] = useState(false); // thousands of options are made only for who looks for one
+  const typed = (event: { currentTarget: HTMLInputElement }) => {
+    const name = event.currentTarget.value.trim();
+    if (names.includes(name)) setQuery({ node: name });
+  };
+  return (
+    <>
+      <input type="search" class="find" list="nodes" placeholder="Find a node" aria-label="Find a node" onFocus={() => setWanted(true)} onInput={typed} />
+      <datalist id="nodes">{wanted && names.map((name) => <option key={name} value={name} />)}</datalist>
+    </>
+  );
+});
+
+const RARELY = 15_000; // ms: quotas change seldom
+
+/** Devices that pools have reserved; one that has everything reserves nothing from others. */
+function useReserved(): number {
+  const pools = useLoaded(() => got(api.GET("/v1/pools")), [], RARELY)?.filter((pool) => pool.leaf) ?? [];
+  const quotas = pools.flatMap((pool) => pool.quotas).filter((quota) => quota.device_type !== "*");
+  return pools.length > 1 ? quotas.reduce((sum, quota) => sum + quota.reservation, 0) : 0;
+}
+
 function Totals({ map }: { map: ClusterMap }) {
+  const reserved = useReserved();
   const devices = map.nodes.reduce((sum, node) => sum + node.jobs.length, 0);
   const withheld = map.nodes.reduce((sum, node) => sum + node.promised.filter(Boolean).length, 0);
   const down = map.nodes.filter((node) => node.state !== "up").length;
   return (
     <p class="totals">
       <b>{devices.toLocaleString("en")}</b> devices on {count(map.nodes.length, "node")}, <b>{map.free.toLocaleString("en")}</b> free
-      {withheld > 0 && `, ${withheld} withheld`}
+      {withheld > 0 && <span title="Promised to jobs that wait for them">, {withheld} withheld</span>}
+      {reserved > 0 && (
+        <>
+          , {reserved.toLocaleString("en")} <a href="/pools">reserved by pools</a>
+        </>
+      )}
       {down > 0 && `, ${count(down, "node")} draining or lost`}
-      {map.free > 0 && <span title="Share of the free devices that lie on partly used nodes">; {percent(map.fragmentation)} of the free ones scattered</span>}
+      {map.free > 0 && map.free < devices && <span title="Share of the free devices that lie on partly used nodes">; {percent(map.fragmentation)} of the free ones scattered</span>}
     </p>
   );
 }

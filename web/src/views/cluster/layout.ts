@@ -63,8 +63,9 @@ export function layout(nodes: readonly MappedNode[], width: number): Layout {
 
 function byRack(nodes: readonly MappedNode[]): Map<string, [MappedNode, number][]> {
   const found = new Map<string, [MappedNode, number][]>();
+  const domains = new Set(nodes.map((node) => node.domain)).size;
   nodes.forEach((node, at) => {
-    const name = [node.domain, node.rack].filter(Boolean).join(" / ");
+    const name = [domains > 1 && node.domain, node.rack].filter(Boolean).join(" / ");
     const members = found.get(name) ?? [];
     members.push([node, at]);
     found.set(name, members);

@@ -1,4 +1,5 @@
 import type { JobDetail } from "../../api/client";
+import { shellLine } from "../../format";
 import { Fact } from "./facts";
 
 /** What it runs, where, and with which variables. */
@@ -8,7 +9,7 @@ export function Configuration({ detail }: { detail: JobDetail }) {
   return (
     <section class="card">
       <h2>Configuration</h2>
-      <pre class="scroll" tabIndex={0} aria-label="Command">{job.command?.join(" ")}</pre>
+      <pre class="scroll" tabIndex={0} aria-label="Command">{shellLine(job.command ?? [])}</pre>
       <dl>
         {program?.folder && <Fact name="Folder">{program.folder}</Fact>}
         {program?.executable && <Fact name="Program">{program.executable}</Fact>}

@@ -2,6 +2,7 @@ import { useMemo } from "preact/hooks";
 
 import { api, got, type Job } from "../../api/client";
 import { Chart } from "../../charts/chart";
+import { figure } from "../../format";
 import { useLoaded } from "../../ui/loaded";
 import { Changes } from "./changes";
 
@@ -18,7 +19,7 @@ export function Curves({ job }: { job: Job }) {
       {curves.map((curve) => (
         <Line key={curve.what} title={curve.what} unit="step" xs={curve.steps} ys={curve.values} />
       ))}
-      {rated && <Line title="samples/s" unit="time" xs={rated.at.map((at) => 1000 * at)} ys={rated.rates} />}
+      {rated && <Line title="samples/s" unit="time" xs={rated.at.map((at) => 1000 * at).slice(1)} ys={rated.rates.slice(1)} />}
       {found && found.spans.length > 0 && <Changes spans={found.spans} job={job} />}
     </>
   );
@@ -28,7 +29,7 @@ function Line({ title, unit, xs, ys }: { title: string; unit: "step" | "time"; x
   const option = useMemo(
     () => ({
       xAxis: { type: unit === "time" ? "time" : "value", min: "dataMin", max: "dataMax" },
-      yAxis: { type: "value", scale: true },
+      yAxis: { type: "value", scale: unit === "step", min: unit === "time" ? 0 : undefined },
       series: [{ type: "line", name: title, showSymbol: false, lineStyle: { width: 2 }, data: xs.map((x, at) => [x, ys[at]]) }],
     }),
     [xs.length, xs.at(-1), ys.at(-1)],
@@ -38,7 +39,7 @@ function Line({ title, unit, xs, ys }: { title: string; unit: "step" | "time"; x
       <h2>
         {title} {unit === "step" && <small>by step</small>}
       </h2>
-      <Chart option={option} label={`${title}: ${ys.length} points, last ${ys.at(-1)}`} />
+      <Chart option={option} height={200} label={`${title}: ${ys.length} points, last ${figure(ys.at(-1))}`} />
     </section>
   );
 }

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 
 import { api, got, type Job, type JobDetail } from "../../api/client";
-import { between, count, duration, figure, fromNow, hours, moment, percent } from "../../format";
+import { between, count, duration, expected, figure, fromNow, hours, moment, percent } from "../../format";
 import { useLive } from "../../live";
 import { Meter } from "../../ui/meter";
 
@@ -16,7 +16,7 @@ export function Facts({ detail }: { detail: JobDetail }) {
       {detail.caveats?.map((text) => <p key={text} class="caveat">{text}</p>)}
       <dl>
         <Fact name="Workers">
-          {job.workers} of {job.asked}{" "}
+          {job.ended != null ? `asked for ${job.asked}` : `${job.workers} of ${job.asked}`}{" "}
           {job.nodes.length > 0 && (
             <a href={`/cluster?job=${job.number}`}>
               on {job.nodes.slice(0, 4).join(", ")}
@@ -26,7 +26,7 @@ export function Facts({ detail }: { detail: JobDetail }) {
         </Fact>
         {job.step != null && (
           <Fact name="Progress">
-            {job.steps ? <Meter part={job.step / job.steps} label="Progress" text={`${job.step} of ${job.steps} steps`} /> : `step ${job.step}`}
+            {job.steps ? <Meter part={job.step / job.steps} label="Progress" text={`${job.step.toLocaleString("en")} of ${job.steps.toLocaleString("en")} steps`} /> : `step ${job.step.toLocaleString("en")}`}
           </Fact>
         )}
         {job.loss != null && <Fact name="Loss">{figure(job.loss)}</Fact>}
@@ -65,7 +65,7 @@ function Foreseen({ job }: { job: Job }) {
     <>
       {job.started == null && <Expected name="Starts" at={job.predicted_start} low={job.start_low} high={job.start_high} otherwise="unknown" />}
       <Expected name="Finishes" at={job.predicted_finish} low={job.finish_low} high={job.finish_high} />
-      {like != null && <Fact name="Rests on">{like ? count(like, "like job") : "what it has shown or declared itself"}</Fact>}
+      {like != null && <Fact name="Rests on">{like ? count(like, "similar job") : "what it has shown or declared itself"}</Fact>}
       {preemption != null && preemption >= 0.01 && <Fact name="Preemption">{percent(preemption)} likely before it ends</Fact>}
     </>
   );
@@ -80,11 +80,11 @@ interface Forecast {
 }
 
 function Expected({ name, at, low, high, otherwise = "" }: Forecast) {
-  const span = low != null && high != null ? `${between(low, high)} (80 %)` : "";
+  const span = low != null && high != null ? `${between(low, high)}, 80 % likely` : "";
   if (at == null && !span) return otherwise ? <Fact name={name}>{otherwise}</Fact> : null;
   return (
     <Fact name={name}>
-      {at != null && <span title={moment(at)}>{fromNow(at)}</span>} {span && <small>{span}</small>}
+      {at != null && <span title={moment(at)}>{expected(at)}</span>} {span && (at == null ? span : <small>{span}</small>)}
     </Fact>
   );
 }

@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
 
 import { api, got, type Job, type Schemas } from "../../api/client";
-import { bytes, clock } from "../../format";
+import { bytes, clock, moment } from "../../format";
+import { Rows } from "../../ui/table";
 import { attempt } from "../../ui/toast";
 
 type Folder = Schemas["FolderRecord"];
@@ -26,38 +27,22 @@ export function Files({ job }: { job: Job }) {
           {folder ? "Look again" : "Show files"}
         </button>
       </div>
-      {folder && (
-        <table>
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th class="number">Size</th>
-              <th>Changed</th>
-            </tr>
-          </thead>
-          <tbody>
-            {path && (
-              <tr>
-                <td>
-                  <button type="button" class="link" onClick={() => void open(path.split("/").slice(0, -1).join("/"))}>
-                    .. (up)
-                  </button>
-                </td>
-                <td />
-                <td />
-              </tr>
-            )}
-            {folder.entries.map((each) => (
-              <tr key={each.name}>
-                <td>
-                  <Entry entry={each} path={path ? `${path}/${each.name}` : each.name} which={which} onOpen={open} />
-                </td>
-                <td class="number">{each.kind === "file" ? bytes(each.size) : ""}</td>
-                <td>{clock(each.modified)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+      {!folder && <p class="note">What the job has written, on its node. Each look is in the audit log.</p>}
+      {folder && path && (
+        <button type="button" class="link" onClick={() => void open(path.split("/").slice(0, -1).join("/"))}>
+          .. (up)
+        </button>
+      )}
+      {folder && folder.entries.length > 0 && (
+        <Rows
+          records={folder.entries}
+          keyOf={(each) => each.name}
+          columns={[
+            { name: "Name", of: (each) => <Entry entry={each} path={path ? `${path}/${each.name}` : each.name} which={which} onOpen={open} /> },
+            { name: "Size", number: true, of: (each) => (each.kind === "file" ? bytes(each.size) : "") },
+            { name: "Changed", of: (each) => <time title={moment(each.modified)}>{clock(each.modified)}</time> },
+          ]}
+        />
       )}
       {folder && !folder.entries.length && <p>Nothing is in it.</p>}
       {folder && (folder.left_out ?? 0) > 0 && <p>And {folder.left_out} more: muster cp copies them all.</p>}

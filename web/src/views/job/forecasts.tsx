@@ -13,6 +13,7 @@ export function Forecasts({ job }: { job: Job }) {
   return (
     <Table
       label="Forecasts against what came"
+      heading="Forecasts against what came"
       records={found}
       keyOf={(each) => `${each.what} ${each.mark}`}
       columns={[
@@ -20,7 +21,7 @@ export function Forecasts({ job }: { job: Job }) {
         { name: "made at", of: (each) => <span title={clock(each.made)}>{each.mark}</span> },
         { name: "Median", of: (each) => clock(each.middle) },
         { name: "80 % interval", of: (each) => (each.low == null ? "" : `${clock(each.low)} to ${clock(each.high)}`) },
-        { name: "Rests on", of: (each) => (each.rests_on ? count(each.rests_on, "like job") : "itself") },
+        { name: "Rests on", of: (each) => (each.rests_on ? count(each.rests_on, "similar job") : "itself") },
         { name: "Came", of: (each) => <Outcome forecast={each} /> },
       ]}
     />

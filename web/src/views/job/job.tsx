@@ -47,17 +47,26 @@ export function JobView({ rest }: { rest: string[] }) {
       </div>
       {job.error && <pre class="card problem">{job.error}</pre>}
       <div class="job-grid">
-        <Facts detail={found} />
-        <Story job={job} />
-        <Curves job={job} />
+        <div class="column">
+          <Facts detail={found} />
+          {job.started != null && <Story job={job} />}
+          <Tasks tasks={found.tasks} />
+          <Plan detail={found} />
+        </div>
+        <div class="column">
+          {job.started == null && <Story job={job} />}
+          <Curves job={job} />
+        </div>
         <Logs job={job} tasks={found.tasks} />
-        <Events detail={found} />
-        <Files job={job} />
-        <Tasks tasks={found.tasks} />
-        <Plan detail={found} />
-        <Forecasts job={job} />
-        <Predictions detail={found} />
-        <Configuration detail={found} />
+        <div class="column">
+          <Events detail={found} />
+          <Forecasts job={job} />
+          <Predictions detail={found} />
+        </div>
+        <div class="column">
+          <Files job={job} />
+          <Configuration detail={found} />
+        </div>
       </div>
     </>
   );

@@ -27,7 +27,7 @@ export function Logs({ job, tasks }: { job: Job; tasks: Schemas["JobDetail"]["ta
         version.value++;
       }, TOGETHER);
     };
-    void follow(`/v1/jobs/${job.number}/logs?follow=true&offset=${-TAIL}`, take, stop.signal);
+    void follow(`/v1/jobs/${job.number}/logs?follow=true&offset=${-TAIL}`, take, stop.signal, { resumes: true });
     return () => {
       stop.abort();
       clearTimeout(due);

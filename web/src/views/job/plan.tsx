@@ -25,5 +25,5 @@ export function Plan({ detail }: { detail: JobDetail }) {
 }
 
 function seconds(value: number): string {
-  return value >= 10 ? duration(value) : `${figure(value)} s`;
+  return value >= 10 ? duration(value) : value >= 1 ? `${figure(value)} s` : `${figure(1000 * value)} ms`;
 }

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 
 import { api, got, type Job, type Schemas } from "../../api/client";
 import { clock, count, duration, moment } from "../../format";
-import { useLive } from "../../live";
+import { refresh, useLive } from "../../live";
 import { Command } from "../../ui/command";
 import { attempt } from "../../ui/toast";
 
@@ -77,10 +77,32 @@ function WouldHelp({ job }: { job: Job }) {
             {each.field}: {each.value}
           </b>{" "}
           {`gets ${count(each.workers, "worker")} ${each.at_once ? "at once" : "once others have made way"}${each.again ? ", submitted again" : ""}`}
+          <DoIt job={job} advice={each} />
           {each.command && <Command text={each.command} />}
         </li>
       ))}
     </ul>
+  );
+}
+
+/** Takes an advice that needs no other submission. */
+function DoIt({ job, advice }: { job: Job; advice: Advice }) {
+  const which = { params: { path: { which: String(job.number) } } };
+  const [least, most = least] = advice.value.split("..").map(Number) as [number, number?];
+  if (advice.again || !Number.isFinite(least) || !Number.isFinite(most)) return null;
+  const acts: Record<string, () => Promise<unknown>> = {
+    workers: () => got(api.POST("/v1/jobs/{which}/resize", { ...which, body: { least, most } })),
+    priority: () => got(api.PUT("/v1/jobs/{which}/priority", { ...which, body: { priority: least } })),
+  };
+  const act = acts[advice.field];
+  if (!act) return null;
+  const done = async () => {
+    if (await attempt(act, `${job.name} has ${advice.field} ${advice.value}`)) refresh();
+  };
+  return (
+    <button type="button" class="quiet do-it" aria-label={`Do it: ${advice.field} ${advice.value}`} onClick={() => void done()}>
+      Do it
+    </button>
   );
 }
 

@@ -1,37 +1,23 @@
 import type { Schemas } from "../../api/client";
 import { Status } from "../../ui/status";
+import { Table } from "../../ui/table";
 
 export function Tasks({ tasks }: { tasks: Schemas["JobDetail"]["tasks"] }) {
   if (!tasks?.length) return null;
   return (
-    <section class="card scroll">
-      <h2>Tasks</h2>
-      <table>
-        <thead>
-          <tr>
-            <th>Task</th>
-            <th>Generation</th>
-            <th>Node</th>
-            <th>Devices</th>
-            <th>Status</th>
-            <th>Exit</th>
-          </tr>
-        </thead>
-        <tbody>
-          {tasks.map((task) => (
-            <tr key={`${task.log}/${task.attempt}`}>
-              <td>{task.task}</td>
-              <td>{task.generation}</td>
-              <td>{task.node}</td>
-              <td>{task.devices.join(", ")}</td>
-              <td>
-                <Status status={task.status} />
-              </td>
-              <td>{task.error || (task.signal != null ? `signal ${task.signal}` : (task.code ?? ""))}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table
+      label="Tasks"
+      heading="Tasks"
+      records={tasks}
+      keyOf={(task) => `${task.log}/${task.attempt}`}
+      columns={[
+        { name: "Task", of: (task) => task.task },
+        { name: "Generation", number: true, title: "Counts the times that the job was started or resized", of: (task) => task.generation },
+        { name: "Node", of: (task) => task.node },
+        { name: "Devices", of: (task) => task.devices.join(", ") },
+        { name: "Status", of: (task) => <Status status={task.status} /> },
+        { name: "Exit", of: (task) => task.error || (task.signal != null ? `signal ${task.signal}` : (task.code ?? "")) },
+      ]}
+    />
   );
 }

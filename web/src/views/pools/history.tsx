@@ -10,7 +10,7 @@ const DAY = 86_400;
 const RARELY = 15_000; // ms
 
 /** What each pool held over the last day. */
-export function PoolHistory({ pools }: { pools: Pool[] }) {
+export function PoolHistory({ pools, devices }: { pools: Pool[]; devices: number }) {
   const found = useLoaded(
     async () => {
       const until = Date.now() / 1000;
@@ -44,7 +44,7 @@ export function PoolHistory({ pools }: { pools: Pool[] }) {
     <section class="card" aria-label="Devices by pool over the last day">
       <h2>Devices by pool, last 24 hours</h2>
       <Chart option={option} label={`Devices held by ${names.length} pools over the last day`} />
-      <Balance pools={pools} heldBy={(name) => held(found.spans, name, found.since, found.until)} />
+      <Balance pools={pools} devices={devices} heldBy={(name) => held(found.spans, name, found.since, found.until)} />
     </section>
   );
 }

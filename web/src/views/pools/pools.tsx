@@ -1,23 +1,37 @@
 // Who may use how much, and does.
 import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { api, got } from "../../api/client";
+import { api, got, type Schemas } from "../../api/client";
 import { figure } from "../../format";
 import { useLive } from "../../live";
 import { query, setQuery } from "../../router";
+import { useLoaded } from "../../ui/loaded";
 import { Meter } from "../../ui/meter";
-import { borrowed, lent, tree, types, type Branch, type Pool, type Quota } from "./tree";
+import { Table, type Column } from "../../ui/table";
+import { allowed, borrowed, lent, tree, types, type Branch, type Pool, type Quota } from "./tree";
 import { PoolHistory } from "./history";
 import { PoolUsers } from "./users";
+
+const RARELY = 15_000; // ms: nodes come and go seldom
+
+/** How many devices of each type there are, on nodes that are not lost. */
+function byType(nodes: readonly Pick<Schemas["NodeRecord"], "state" | "device_type" | "devices">[]): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const node of nodes) if (node.state !== "lost") found.set(node.device_type, (found.get(node.device_type) ?? 0) + node.devices);
+  return found;
+}
 
 export function Pools() {
   const pools = useMemo(() => signal<Pool[] | null>(null), []);
   useLive(async () => {
     pools.value = await got(api.GET("/v1/pools"));
   }, []);
+  const nodes = useLoaded(() => got(api.GET("/v1/nodes")), [], RARELY);
+  const devices = useMemo(() => byType(nodes ?? []), [nodes]);
   const found = pools.value;
-  if (!found) return <p role="status">Loading…</p>;
+  if (!found || !nodes) return <p role="status">Loading…</p>;
   const kinds = types(found);
   const type = query.value.get("type") ?? kinds[0] ?? "";
   return (
@@ -34,61 +48,50 @@ export function Pools() {
           </div>
         )}
       </div>
-      <section class="card scroll" aria-label="Quotas and use" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th>Pool</th>
-              <th>Used of entitled</th>
-              <th class="number">Reserved</th>
-              <th class="number">Share</th>
-              <th class="number">Limit</th>
-              <th class="number">Borrowed</th>
-              <th class="number">Lent</th>
-              <th class="number">Running</th>
-              <th class="number">Waiting</th>
-              <th>Policy</th>
-              <th class="number">Budget</th>
-            </tr>
-          </thead>
-          <tbody>
-            {tree(found).map((branch) => (
-              <Row key={branch.pool.name} branch={branch} quota={branch.pool.quotas.find((each) => each.device_type === type)} />
-            ))}
-          </tbody>
-        </table>
-      </section>
-      <PoolHistory pools={found} />
+      <Table label="Quotas and use" records={tree(found)} keyOf={({ pool }) => pool.name} columns={columns(found, type, devices.get(type) ?? 0)} />
+      <PoolHistory pools={found} devices={[...devices.values()].reduce((sum, many) => sum + many, 0)} />
       <PoolUsers />
       {found.length === 1 && (
         <p class="teach">
-          One pool has everything. Give a team its own: <code>muster pool set vision --reservation 2 --share 2</code>
+          One pool has everything. Give a team its own: <code>muster pool set vision --reservation 2 --share 2</code>. Others may borrow
+          what it leaves unused, and give it back when it asks.
         </p>
       )}
     </>
   );
 }
 
-function Row({ branch: { pool, depth }, quota }: { branch: Branch; quota?: Quota }) {
-  const used = quota?.used ?? 0;
-  const entitled = quota?.entitled ?? 0;
+/** What is told of each pool, for one type of devices. */
+function columns(pools: Pool[], type: string, devices: number): Column<Branch>[] {
+  const quota = (pool: Pool) => pool.quotas.find((each) => each.device_type === type);
+  const some = (of: (quota: Quota, pool: Pool) => ComponentChildren) => ({ pool }: Branch) => {
+    const found = quota(pool);
+    return found ? of(found, pool) : "";
+  };
+  return [
+    { name: "Pool", of: (branch) => <Name branch={branch} /> },
+    { name: "In use", title: "Of the devices that it may use now", of: some((own, pool) => <Use pool={pool} quota={own} />) },
+    { name: "Reserved", number: true, title: "Its own whenever it asks", of: some((own) => own.reservation || "") },
+    { name: "Share", number: true, title: "Its part of what is left, against the others' shares", of: some((own) => figure(own.share)) },
+    { name: "Limit", number: true, of: some((own) => own.limit ?? "") },
+    { name: "Borrowed", number: true, title: "Used beyond its reservation: others may ask them back", of: some((own) => borrowed(own) || "") },
+    { name: "Lent", number: true, title: "Of its reservation, used by others", of: some((own, pool) => lent(pool, own, pools, devices) || "") },
+    { name: "Running", number: true, of: ({ pool }) => pool.running || "" },
+    { name: "Waiting", number: true, of: ({ pool }) => pool.pending || "" },
+    { name: "Policy", of: ({ pool }) => pool.policy },
+    { name: "Budget", number: true, title: "Device-hours of this month", of: ({ pool }) => (pool.budget != null ? `${figure(pool.budget_used)} of ${figure(pool.budget)} h` : "") },
+  ];
+}
+
+function Name({ branch: { pool, depth } }: { branch: Branch }) {
   return (
-    <tr>
-      <th scope="row" style={{ paddingLeft: `${0.6 + 1.4 * depth}rem` }}>
-        <a href={`/?q=${encodeURIComponent(`pool:${pool.name}`)}`}>{pool.name}</a> {pool.shared && <small>shared</small>}
-      </th>
-      <td>
-        <Meter part={entitled ? used / entitled : 0} label={`Use of ${pool.name}`} text={`${used} of ${entitled}`} />
-      </td>
-      <td class="number">{quota?.reservation || ""}</td>
-      <td class="number">{quota ? figure(quota.share) : ""}</td>
-      <td class="number">{quota?.limit ?? ""}</td>
-      <td class="number">{(quota && borrowed(quota)) || ""}</td>
-      <td class="number">{(quota && lent(quota)) || ""}</td>
-      <td class="number">{pool.running || ""}</td>
-      <td class="number">{pool.pending || ""}</td>
-      <td>{pool.policy}</td>
-      <td class="number">{pool.budget != null ? `${figure(pool.budget_used)} of ${figure(pool.budget)} h` : ""}</td>
-    </tr>
+    <b class="pool" style={{ paddingLeft: `${1.4 * depth}rem` }}>
+      <a href={`/?q=${encodeURIComponent(`pool:${pool.name}`)}`}>{pool.name}</a> {pool.shared && <small>shared</small>}
+    </b>
   );
+}
+
+function Use({ pool, quota }: { pool: Pool; quota: Quota }) {
+  const most = allowed(quota);
+  return <Meter part={most ? quota.used / most : 0} label={`Use of ${pool.name}`} text={most ? `${quota.used} of ${most}` : String(quota.used)} />;
 }

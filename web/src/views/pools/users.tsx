@@ -4,8 +4,10 @@ import { useMemo } from "preact/hooks";
 import { api, got, type Schemas } from "../../api/client";
 import { hours, percent } from "../../format";
 import { useLive } from "../../live";
+import { Table } from "../../ui/table";
 
 const WEEK = 7 * 86_400;
+const SHOWN = 100;
 const RARELY = 30_000; // ms: what is used is charged once a minute
 
 /** Who used what in the last week. */
@@ -22,36 +24,21 @@ export function PoolUsers() {
   const groups = report.value?.groups ?? [];
   if (!groups.length) return null;
   return (
-    <section class="card scroll" aria-label="Use in the last week" tabIndex={0}>
-      <h2>Who used what in the last 7 days</h2>
-      <table>
-        <thead>
-          <tr>
-            <th>Pool</th>
-            <th>User</th>
-            <th>Devices</th>
-            <th class="number">Device-hours</th>
-            <th class="number">Idle</th>
-            <th class="number">Lost</th>
-            <th class="number">Jobs</th>
-            <th class="number">Busy</th>
-          </tr>
-        </thead>
-        <tbody>
-          {groups.slice(0, 100).map((each) => (
-            <tr key={JSON.stringify(each.group)}>
-              <td>{each.group.pool}</td>
-              <td>{each.group.user}</td>
-              <td>{each.group.type}</td>
-              <td class="number">{hours(each.device_hours)}</td>
-              <td class="number">{hours(each.idle)}</td>
-              <td class="number">{hours(each.lost)}</td>
-              <td class="number">{each.jobs}</td>
-              <td class="number">{each.utilisation == null ? "" : percent(each.utilisation)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table
+      label="Use in the last week"
+      heading="Who used what in the last 7 days"
+      records={groups.slice(0, SHOWN)}
+      keyOf={(each) => JSON.stringify(each.group)}
+      columns={[
+        { name: "Pool", of: (each) => each.group.pool },
+        { name: "User", of: (each) => each.group.user },
+        { name: "Devices", of: (each) => each.group.type },
+        { name: "Device-hours", number: true, of: (each) => hours(each.device_hours) },
+        { name: "Idle", number: true, title: "Device-hours held without running: starting, stopping, waiting to restart", of: (each) => hours(each.idle) },
+        { name: "Lost", number: true, title: "Device-hours of work done again or in vain", of: (each) => hours(each.lost) },
+        { name: "Jobs", number: true, of: (each) => each.jobs },
+        { name: "Busy", number: true, title: "How busy its devices were, where nodes tell it", of: (each) => (each.utilisation == null ? "" : percent(each.utilisation)) },
+      ]}
+    />
   );
 }

@@ -1,7 +1,7 @@
 // The jobs of a filter, loaded in parts as they are scrolled to, and kept current by difference.
 import { signal } from "@preact/signals";
 
-import { api, got, type Job } from "../../api/client";
+import { api, got, Refused, type Job } from "../../api/client";
 
 const FIRST = 100; // jobs loaded at first, and looked at again while they are in view
 const MORE = 1000; // jobs loaded at once where somebody scrolls
@@ -47,6 +47,8 @@ export class JobList {
   readonly jobs = signal<Job[]>([]);
   readonly counts = signal<Record<string, number>>({});
   readonly loaded = signal(false);
+  /** Why the daemon refuses the filter; empty: it does not. */
+  readonly problem = signal("");
   private known = new Map<number, Job>();
   /** Where the part that is not loaded begins; null: all is. */
   private rest: string | null = null;
@@ -63,6 +65,15 @@ export class JobList {
 
   /** Load what is in view again, and how many there are: rows from `first` to `last`. */
   async refresh(first: number, last: number): Promise<void> {
+    try {
+      await this.look(first, last);
+      this.problem.value = "";
+    } catch (error) {
+      if (error instanceof Refused && error.problem?.status === 422) this.problem.value = error.message;
+    }
+  }
+
+  private async look(first: number, last: number): Promise<void> {
     const before = this.jobs.value[first - 1];
     if (before) {
       await this.load(undefined, 1); // the counts come with the first page

@@ -1,6 +1,6 @@
 import { memo } from "../../ui/memo";
 import { me, type Job } from "../../api/client";
-import { between, figure, fromNow, moment } from "../../format";
+import { between, expected, figure, fromNow, moment } from "../../format";
 import { Meter } from "../../ui/meter";
 import { Status } from "../../ui/status";
 
@@ -89,7 +89,7 @@ function Expected({ verb, at, low, high, otherwise = "" }: Forecast) {
   const span = low != null && high != null ? between(low, high) : "";
   const title = low != null && high != null ? `${moment(low)} to ${moment(high)} (80 %)` : moment(at);
   if (at == null) return <span title={title}>{span ? `${verb} ${span}` : otherwise}</span>;
-  const middle = fromNow(at);
+  const middle = expected(at);
   return (
     <span title={title}>
       {`${verb} ${middle}`}

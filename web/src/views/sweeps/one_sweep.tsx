@@ -7,8 +7,9 @@ import { refresh, useLive } from "../../live";
 import { Dialog } from "../../ui/dialog";
 import { Empty } from "../../ui/empty";
 import { Status } from "../../ui/status";
+import { Table } from "../../ui/table";
 import { attempt } from "../../ui/toast";
-import { bestFirst, type Detail } from "./best";
+import { bestFirst, type Detail, type Member } from "./best";
 import { Parallel } from "./parallel";
 import { counted } from "./sweeps";
 
@@ -31,7 +32,7 @@ export function OneSweep({ which }: { which: string }) {
   const { sweep } = found;
   const members = bestFirst(found.members, sweep.metric, sweep.largest);
   const stop = async () => {
-    if (await attempt(() => got(api.DELETE("/v1/sweeps/{which}", path)), "stopping")) refresh();
+    if (await attempt(() => got(api.DELETE("/v1/sweeps/{which}", path)), `${sweep.name} is stopping`)) refresh();
   };
   return (
     <>
@@ -50,45 +51,22 @@ export function OneSweep({ which }: { which: string }) {
         {asking && <Dialog title={`Stop ${sweep.name}?`} confirm="Stop" danger onClose={() => setAsking(false)} onConfirm={() => void stop()} />}
       </div>
       <Parallel sweep={sweep} members={members} />
-      <section class="card scroll" aria-label="Members, best first" tabIndex={0}>
-        <h2>
-          Members, {sweep.largest ? "largest" : "smallest"} {sweep.metric} first
-        </h2>
-        <table>
-          <thead>
-            <tr>
-              <th class="number">{sweep.metric}</th>
-              {Object.keys(sweep.over).map((name) => (
-                <th key={name}>{name}</th>
-              ))}
-              <th>Job</th>
-              <th>Status</th>
-              {sweep.asha && <th class="number">Rung</th>}
-              <th class="number">Epoch</th>
-              <th>Took</th>
-              <th>Why</th>
-            </tr>
-          </thead>
-          <tbody>
-            {members.map((each) => (
-              <tr key={each.index}>
-                <td class="number">{figure(each.metrics[sweep.metric])}</td>
-                {Object.keys(sweep.over).map((name) => (
-                  <td key={name}>{each.params[name]}</td>
-                ))}
-                <td>{each.number != null ? <a href={`/jobs/${each.number}`}>{each.name}</a> : each.index}</td>
-                <td>
-                  <Status status={each.status} />
-                </td>
-                {sweep.asha && <td class="number">{each.rung}</td>}
-                <td class="number">{each.epoch}</td>
-                <td>{each.started != null ? duration((each.ended ?? Date.now() / 1000) - each.started) : ""}</td>
-                <td>{each.reason}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <Table
+        label="Members, best first"
+        heading={`Members, ${sweep.largest ? "largest" : "smallest"} ${sweep.metric} first`}
+        records={members}
+        keyOf={(each) => each.index}
+        columns={[
+          { name: sweep.metric, number: true, of: (each) => figure(each.metrics[sweep.metric]) },
+          ...Object.keys(sweep.over).map((name) => ({ name, of: (each: Member) => each.params[name] })),
+          { name: "Job", of: (each) => (each.number != null ? <a href={`/jobs/${each.number}`}>{each.name}</a> : each.index) },
+          { name: "Status", of: (each) => <Status status={each.status} /> },
+          Boolean(sweep.asha) && { name: "Rung", number: true, of: (each: Member) => each.rung },
+          { name: "Epoch", number: true, of: (each) => each.epoch },
+          { name: "Took", number: true, of: (each) => (each.started != null ? duration((each.ended ?? Date.now() / 1000) - each.started) : "") },
+          { name: "Why", of: (each) => each.reason },
+        ]}
+      />
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { clock, duration } from "../../format";
+import { clock, duration, moment } from "../../format";
 import { Status } from "../../ui/status";
 import { Table } from "../../ui/table";
 import type { Span } from "./spans";
@@ -12,15 +12,16 @@ export function Decisions({ spans }: { spans: Span[] }) {
   return (
     <Table
       label="What was decided"
+      heading={told.length > SHOWN ? `What was decided: the newest ${SHOWN} of ${told.length.toLocaleString("en")}` : "What was decided"}
       records={newest}
       keyOf={(span) => `${span.began}-${span.number}-${span.status}`}
       columns={[
-        { name: "When", of: (span) => clock(span.began) },
+        { name: "When", of: (span) => <time title={moment(span.began)}>{clock(span.began)}</time> },
         { name: "Job", of: (span) => <a href={`/jobs/${span.number}`}>{span.job}</a> },
         { name: "Then", of: (span) => <Status status={span.status} /> },
         { name: "Workers", number: true, of: (span) => span.workers },
         { name: "Where", of: (span) => Object.keys(span.devices).slice(0, 6).join(", ") },
-        { name: "For", of: (span) => (span.ended == null ? "" : duration(span.ended - span.began)) },
+        { name: "For", number: true, of: (span) => (span.ended == null ? "" : duration(span.ended - span.began)) },
         { name: "Why", of: (span) => span.reason },
       ]}
     />

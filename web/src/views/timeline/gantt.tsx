@@ -1,4 +1,4 @@
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { Chart } from "../../charts/chart";
 import { duration, moment } from "../../format";
@@ -23,9 +23,13 @@ interface Frame {
   coordSys: { x: number; y: number; width: number; height: number };
 }
 
+const ROWS = 24; // nodes in view, where there are more
+const FIRST = { startValue: 0, endValue: ROWS - 1 };
+
 /** One row per node, divided among its devices; a bar per job that held them. */
 export function Gantt({ spans, since, until }: Props) {
   const dark = isDark();
+  const zoomed = useRef(false);
   const option = useMemo(() => {
     const nodes = [...new Set(spans.flatMap((span) => Object.keys(span.devices)))].sort(byNumber);
     const row = new Map(nodes.map((name, at) => [name, at]));
@@ -45,7 +49,7 @@ export function Gantt({ spans, since, until }: Props) {
       dataZoom: [
         { type: "inside", xAxisIndex: 0, filterMode: "weakFilter" },
         { type: "slider", xAxisIndex: 0, height: 22, bottom: 6, filterMode: "weakFilter" },
-        ...(nodes.length > 24 ? [{ type: "slider", yAxisIndex: 0, width: 14, right: 0, filterMode: "weakFilter", startValue: 0, endValue: 23 }] : []),
+        ...(nodes.length > ROWS ? [{ type: "slider", yAxisIndex: 0, width: 14, right: 0, filterMode: "weakFilter", ...(zoomed.current ? {} : FIRST) }] : []),
       ],
       tooltip: { trigger: "item", formatter: (found: { value: number[] }) => told(spans[found.value[5]!]!, until) },
       series: [
@@ -59,7 +63,8 @@ export function Gantt({ spans, since, until }: Props) {
       ],
     };
   }, [spans, since, until, dark]);
-  const rows = Math.min(24, option.yAxis.data.length);
+  useEffect(() => void (zoomed.current = true), []); // what the user has zoomed to stays, whatever comes in
+  const rows = Math.min(ROWS, option.yAxis.data.length);
   return (
     <section class="card" aria-label="Devices over time">
       <Chart
@@ -71,6 +76,7 @@ export function Gantt({ spans, since, until }: Props) {
           if (span?.number != null) go(`/jobs/${span.number}`);
         }}
       />
+      <p class="note">Pale: starting or resizing. Drag the band below the picture to zoom; click a bar to open its job.</p>
     </section>
   );
 }

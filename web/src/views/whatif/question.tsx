@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
 import { api, got } from "../../api/client";
@@ -5,6 +6,8 @@ import { useLoaded } from "../../ui/loaded";
 import type { Body } from "./whatif";
 
 const RARELY = 60_000; // ms: names change seldom
+const LIVE = ["running" as const, "waiting" as const];
+const OFFERED = 100; // live jobs to choose from; others are typed
 
 interface Props {
   busy: boolean;
@@ -23,6 +26,7 @@ export function Question({ busy, onAsk }: Props) {
   const [hours, setHours] = useState("1");
   const nodes = useLoaded(() => got(api.GET("/v1/nodes")), [], RARELY) ?? [];
   const policies = useLoaded(() => got(api.GET("/v1/policy")), [], RARELY)?.policies ?? [];
+  const jobs = useLoaded(() => got(api.GET("/v1/jobs", { params: { query: { status: LIVE, limit: OFFERED } } })), [], RARELY)?.jobs ?? [];
   const names = nodes.map((node) => node.name);
   const body = asked({ policy, drained, added: Number(added), like: like || (names[0] ?? ""), job, priority, workers: Number(workers), hours: Number(hours) }, names);
   const submit = (event: Event) => {
@@ -31,18 +35,43 @@ export function Question({ busy, onAsk }: Props) {
   };
   return (
     <form class="card question" aria-label="Changes" onSubmit={submit}>
-      <Choice label="Policy" value={policy} none="as it is" options={policies} onChange={setPolicy} />
-      <Choice label="Drain node" value={drained} none="none" options={names} onChange={setDrained} />
-      <Field label="Add nodes" number value={added} onChange={setAdded} />
-      <Choice label="like" value={like || (names[0] ?? "")} options={names} onChange={setLike} />
-      <Field label="Submit a job of N workers" number value={workers} onChange={setWorkers} />
-      <Field label="for hours" number value={hours} onChange={setHours} />
-      <Field label="Job, by number or name" value={job} onChange={setJob} />
-      <Field label="gets priority" number value={priority} onChange={setPriority} />
+      <Group name="Scheduling">
+        <Choice label="Policy" value={policy} none="as it is" options={policies} onChange={setPolicy} />
+      </Group>
+      <Group name="Nodes">
+        <Choice label="Drain node" value={drained} none="none" options={names} onChange={setDrained} />
+        <Field label="Add nodes" number value={added} onChange={setAdded} />
+        <Choice label="like" value={like || (names[0] ?? "")} options={names} onChange={setLike} />
+      </Group>
+      <Group name="A new job">
+        <Field label="Workers" number value={workers} onChange={setWorkers} />
+        <Field label="Hours" number value={hours} onChange={setHours} />
+      </Group>
+      <Group name="A live job">
+        <Field label="Name or number" value={job} list="live-jobs" onChange={setJob} />
+        <Field label="Priority" number value={priority} onChange={setPriority} />
+        <datalist id="live-jobs">
+          {jobs.map((each) => (
+            <option key={each.number} value={each.number}>
+              {each.name}
+            </option>
+          ))}
+        </datalist>
+      </Group>
       <button type="submit" disabled={busy || !body}>
         {busy ? "Playing…" : "What would happen?"}
       </button>
+      {!body && <p class="note">Fill in at least one change{job && !priority ? ": the priority of the live job" : ""}.</p>}
     </form>
+  );
+}
+
+function Group({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <fieldset>
+      <legend>{name}</legend>
+      {children}
+    </fieldset>
   );
 }
 
@@ -85,12 +114,12 @@ interface Written {
   onChange: (value: string) => void;
 }
 
-function Field({ label, value, number = false, onChange }: Written & { number?: boolean }) {
+function Field({ label, value, number = false, list, onChange }: Written & { number?: boolean; list?: string }) {
   const typed = (event: { currentTarget: HTMLInputElement }) => onChange(event.currentTarget.value);
   return (
     <label>
       {label}
-      {number ? <input type="number" min="0" value={value} onInput={typed} /> : <input value={value} onInput={typed} />}
+      {number ? <input type="number" min="0" value={value} onInput={typed} /> : <input value={value} list={list} onInput={typed} />}
     </label>
   );
 }

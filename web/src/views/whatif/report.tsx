@@ -1,86 +1,98 @@
 import type { Schemas } from "../../api/client";
-import { clock, count, duration, percent } from "../../format";
+import { count, duration, moment, percent } from "../../format";
 import { Table } from "../../ui/table";
+import { difference, time } from "./times";
 
+type Report = Schemas["WhatIfReport"];
 type Figure = Schemas["FigureRecord"];
 type Interval = Schemas["IntervalRecord"];
+type Told = (value: number) => string;
 
-const NEVER = 89 * 86_400; // s from now beyond which nothing is expected: 90 days are played
+const ORDER = ["new", "never", "later", "earlier", "unclear", "same"]; // what needs attention first
+const SAID: Record<string, string> = { new: "new", never: "never ends", later: "later", earlier: "earlier", unclear: "either way", same: "as before" };
 
 /** What a change would do: to the whole, and to each job. */
-export function Report({ report }: { report: Schemas["WhatIfReport"] }) {
-  const figures: [string, Figure, (value: number) => string][] = [
-    ["Mean completion", report.completion, signed],
-    ["Makespan", report.makespan, signed],
-    ["Devices used", report.used, points],
-    ["Fragmentation", report.fragmentation, points],
+export function Report({ report }: { report: Report }) {
+  const figures: [string, Figure, Told, Told][] = [
+    ["Mean completion", report.completion, duration, signed],
+    ["Last job ends after", report.makespan, duration, signed],
+    ["Devices in use", report.used, percent, points],
+    ["Devices free in pieces", report.fragmentation, percent, points],
+    ...Object.entries(report.pools ?? {}).map(([name, own]): [string, Figure, Told, Told] => [`Pool ${name}, devices`, own, devices, more]),
   ];
+  const jobs = [...report.jobs].sort((a, b) => ORDER.indexOf(a.verdict) - ORDER.indexOf(b.verdict) || a.number - b.number);
   return (
     <>
       <p>
-        {Object.entries(report.counts).map(([verdict, many]) => `${count(many, "job")} ${verdict}`).join(", ") || "No job is live."}{" "}
-        <small>Played in {count(report.worlds, "world")}; intervals of 80 %.</small>
+        {verdicts(report)} <small>Played in {count(report.worlds, "future")} on each side; intervals of 80 %.</small>
+        {report.counts.never ? <small> Means and the last end are of the jobs that end on both sides.</small> : null}
       </p>
       <Table
         label="The whole"
         records={figures}
         keyOf={([name]) => name}
         columns={[
-          { name: "", of: ([name]) => <b>{name}</b> },
-          { name: "As it is", number: true, of: ([, figure, text]) => level(figure.before, text) },
-          { name: "With the change", number: true, of: ([, figure, text]) => level(figure.after, text) },
-          { name: "Difference", number: true, of: ([, figure, text]) => <Spread of={figure.change} text={text} /> },
+          { name: "Figure", of: ([name]) => <b>{name}</b> },
+          { name: "As it is", number: true, of: ([, own, text]) => text(own.before.middle) },
+          { name: "With the change", number: true, of: ([, own, text]) => text(own.after.middle) },
+          { name: "Difference", number: true, of: ([, own, , text]) => <Spread of={own.change} text={text} /> },
         ]}
       />
       <Table
         label="Each job"
-        records={report.jobs}
+        records={jobs}
         keyOf={(job) => job.number}
         columns={[
           { name: "Job", of: (job) => (job.verdict === "new" ? job.name : <a href={`/jobs/${job.number}`}>{job.name}</a>) },
           { name: "Pool", of: (job) => job.pool },
-          { name: "Finish", of: (job) => job.verdict },
-          { name: "Ends as it is", number: true, of: (job) => (job.before_finish ? ends(job.before_finish, report.now) : "") },
-          { name: "With the change", number: true, of: (job) => ends(job.after_finish, report.now) },
-          { name: "Difference", number: true, of: (job) => (job.finish_change && !isNever(job.after_finish, report.now) ? <Spread of={job.finish_change} text={signed} /> : "") },
+          { name: "Ends", of: (job) => SAID[job.verdict] ?? job.verdict },
+          { name: "As it is", number: true, of: (job) => (job.before_finish ? <When of={job.before_finish} now={report.now} /> : "") },
+          { name: "With the change", number: true, of: (job) => <When of={job.after_finish} now={report.now} /> },
+          { name: "Difference", number: true, of: (job) => difference(job, report.now) },
         ]}
       />
     </>
   );
 }
 
-function isNever(of: Interval, now: number): boolean {
-  return !Number.isFinite(of.middle) || of.middle - now > NEVER;
+function verdicts(report: Report): string {
+  const told = ORDER.filter((each) => report.counts[each]).map((each) => `${count(report.counts[each]!, "job")} ${SAID[each]}`);
+  return told.length ? `${told.join(", ")}.` : "No job is live.";
 }
 
-function ends(of: Interval, now: number): string {
-  return isNever(of, now) ? "not within 90 d" : clock(of.middle);
-}
-
-/** A level of time; one that never comes is not counted in days. */
-function level(of: Interval, text: (value: number) => string): string {
-  return text === signed && !(of.middle <= NEVER) ? "not within 90 d" : plain(of, text);
+function When({ of, now }: { of: Interval; now: number }) {
+  const text = time(of, now);
+  return <span title={text.startsWith("in ") ? moment(of.middle) : undefined}>{text}</span>;
 }
 
 /** A median, and how far it may be off. */
-function Spread({ of, text }: { of: Interval; text: (value: number) => string }) {
+function Spread({ of, text }: { of: Interval; text: Told }) {
+  const [middle, low, high] = [text(of.middle), text(of.low), text(of.high)];
   return (
     <>
-      {text(of.middle)} <small>{`${text(of.low)} to ${text(of.high)}`}</small>
+      {middle} {low !== high && <small>{`(${low} to ${high})`}</small>}
     </>
   );
 }
 
 function signed(seconds: number): string {
-  if (Math.abs(seconds) < 1) return "0 s";
-  return `${seconds > 0 ? "+" : "−"}${duration(Math.abs(seconds))}`;
+  return Math.abs(seconds) < 1 ? "0 s" : sign(seconds) + duration(Math.abs(seconds));
 }
 
 function points(part: number): string {
-  return `${part > 0 ? "+" : part < 0 ? "−" : ""}${percent(Math.abs(part))}`;
+  const text = percent(Math.abs(part));
+  return text === percent(0) ? text : sign(part) + text;
 }
 
-/** A level, which has no sign of its own. */
-function plain(of: Interval, text: (value: number) => string): string {
-  return text(of.middle).replace("+", "");
+function devices(many: number): string {
+  return String(Math.round(10 * many) / 10);
+}
+
+function more(many: number): string {
+  const text = devices(Math.abs(many));
+  return text === "0" ? text : sign(many) + text;
+}
+
+function sign(value: number): string {
+  return value > 0 ? "+" : "−";
 }

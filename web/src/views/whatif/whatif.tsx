@@ -35,8 +35,8 @@ export function WhatIf() {
       {answer === null && (
         <Empty title="Ask before you change anything" commands={["muster policy set tiresias --dry-run"]}>
           <p>
-            The futures of all live jobs are played with and without the change, with the same draws. Nothing is changed. The same
-            from a terminal:
+            Fill in a change above: the futures of all live jobs are played with and without it, and you see who would end earlier or
+            later. Nothing is changed. The same from a terminal:
           </p>
         </Empty>
       )}

@@ -1,0 +1,1 @@
+"""Commands that show jobs: lists, one in full, their past and their story."""

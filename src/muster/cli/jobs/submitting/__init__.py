@@ -1,0 +1,1 @@
+"""`muster run` and its kin: from the command line to a submission."""

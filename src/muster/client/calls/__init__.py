@@ -1,0 +1,1 @@
+"""What a client asks, by subject."""

@@ -1,0 +1,1 @@
+"""What was submitted, to hold, wait for and watch."""

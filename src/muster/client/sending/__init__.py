@@ -1,0 +1,1 @@
+"""From scripts, files and folders to what is submitted."""

@@ -1,0 +1,1 @@
+"""What running jobs gain and give back: shares, growth, reclaimed devices."""

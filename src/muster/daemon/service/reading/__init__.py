@@ -1,0 +1,1 @@
+"""Requests that read: jobs, their past, the cluster, and use."""

@@ -1,0 +1,1 @@
+"""Requests that submit, and what a submission must satisfy."""

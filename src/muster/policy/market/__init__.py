@@ -1,0 +1,1 @@
+"""What the default policy is made of: bids of jobs, their prices, and the deal."""

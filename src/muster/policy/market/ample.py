@@ -1,0 +1,88 @@
+"""A pool that has enough for everybody: prices decide nothing where nobody goes short.
+
+If what suits each job of a pool best is to be had for all of them at once, that is the deal: k workers
+are worth c s(k) (1 - pause / h) to a job, which is largest for the same k at any price c. On many
+clusters that is most of the time.
+"""
+
+from collections.abc import Container, Sequence
+
+from muster.policy.market.bids import Bid
+from muster.policy.market.deal import Offer
+from muster.policy.market.offers import offers_of
+from muster.policy.room import Room
+
+ROUNDING = 1e-9
+"""Worths that differ by less, relative to the largest, are compared at their price."""
+RAISED = 1e-4
+"""The same of jobs that are served regardless of prices, relative to their speed at its best: beside
+the bonus that serves them first, what is small is lost."""
+
+
+def may_fit(bids: Sequence[Bid], device_type: str, devices: int, room: Room) -> bool:
+    """Whether there are as many devices, of the only type that there is, as all these jobs can use."""
+    left = devices
+    # The room of jobs that may be preempted is not that of others.
+    if len({bid.job.preemptible for bid in bids}) > 1:
+        return False
+    for bid in bids:
+        curve = bid.curves.get(device_type)
+        if curve is None or len(bid.job.roles) > 1:
+            return False
+        left -= curve.useful
+        if left < 0 or room.limits_users(bid.job):
+            return False
+    return True
+
+
+def best_for_all(
+    bids: Sequence[Bid],
+    device_type: str,
+    devices: int,
+    lasts: float,
+    now: float,
+    *,
+    wanted: bool,
+    first: Container[int],
+) -> list[int] | None:
+    """Return the workers that suit each job best; None: there are not enough for all, or one of them
+    would rather wait. `lasts` and `wanted` as in `Bid.offer`; `first`: jobs served regardless of
+    prices."""
+    elastic = [bid for bid in bids if not _gains(bid, device_type, lasts, now)]
+    for bid in elastic:
+        bid.price = 1.0
+    offers = offers_of(elastic, device_type, lasts, now, wanted=wanted)
+    counts = {}
+    for bid, offer in zip(elastic, offers, strict=True):
+        peak = bid.curves[device_type].peaks[-1] / min(1.0, bid.weight)
+        counts[bid.number] = _best(offer, RAISED * peak if bid.number in first else 0.0)
+    found = []
+    for bid in bids:
+        count = counts.get(bid.number, bid.curves[device_type].devices[0])
+        devices -= count
+        if not count or devices < 0:
+            return None
+        found.append(count // bid.each)
+    return found
+
+
+def _gains(bid: Bid, device_type: str, lasts: float, now: float) -> bool:
+    """Whether it has one size only, which is worth something to it: what `Bid.offer` would say."""
+    curve = bid.curves[device_type]
+    if len(curve.devices) > 1:
+        return False
+    if bid.held:
+        has = bid.held == curve.workers[0] and bid.type_held == device_type
+        return has and bid.outlook.here != 0.0
+    stays = bid.stays(lasts, now)
+    return bid.pause < min(bid.pause + bid.left * float(curve.slowness[0]), stays)
+
+
+def _best(offer: Offer, rounding: float) -> int:
+    """Return the count that is worth most, the fewest of equals; 0: none is worth anything, or two
+    are too close to tell."""
+    best = max(offer.values)
+    near = best - max(rounding, ROUNDING * best)
+    if best <= 0.0 or [value for value in offer.values if near <= value < best]:
+        return 0
+    return offer.counts[offer.values.index(best)]

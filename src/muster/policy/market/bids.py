@@ -1,0 +1,471 @@
+"""A job as Muster's own policy sees it: work left, weight, and the worth of every share."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import accumulate
+from operator import attrgetter
+
+import numpy as np
+
+from muster.model.job import Job, Role
+from muster.model.outlook import Outlook
+from muster.model.view import JobState, View
+from muster.policy.base import Allocation, exactly
+from muster.policy.market.deal import Offer
+from muster.policy.market.price_list import PriceList
+from muster.policy.market.prices import Array, gains, sizes, upto
+from muster.policy.market.uncertainty import counts_as, firmness
+from muster.policy.room import holds, most_on_node, type_held, workers_by_type
+from muster.policy.unknown import Prospect, outlook_of
+
+NOTHING = 1e-100
+"""Less work, or work per s, counts as none: its inverse must stay finite."""
+ABOUT = 0.05
+"""Speeds this close count as equal: the precision of measured steps."""
+STANDS = 15.0
+"""s for which a change is not undone by beliefs alone: the runtime's first two measurements take that
+long. A live resize costs milliseconds, so its price holds no restless belief back."""
+UNSURE = 0.15
+"""Part by which another type must be worth more to a job that runs, where lengths and speeds are only
+believed: else beliefs that change with every report move it back and forth."""
+STEEPEST = 20
+"""Steps of priority beyond which weights do not grow: 2^20 is effectively infinite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A job's speeds on one device type, by number of workers."""
+
+    workers: tuple[int, ...]
+    devices: tuple[int, ...]
+    rates: Array
+    slowness: Array
+    """s per unit of work."""
+    peaks: tuple[float, ...]
+    """The best speed with at most these workers."""
+    ladder: Array
+    """Work per s that each further device adds, on the concave hull."""
+    servers: tuple[int, ...] = ()
+    """Parameter servers for each number of workers; empty: none."""
+    cheapest: float = 0.0
+    """Fewest device-seconds of a unit of work."""
+    useful: int = 0
+    """Devices beyond which it is not faster."""
+
+
+Curves = Mapping[str, Curve]
+"""By device type."""
+
+_PROGRESS = ("left", "spread", "here")
+"""What of an outlook changes with every step."""
+_BELIEVED = attrgetter(*(each.name for each in fields(Outlook) if each.name not in _PROGRESS))
+
+
+Measured = tuple[str, int, float, float]
+"""Device type, workers, work per s, and when measured, in s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """More workers lent to a job than it is believed to need (see `trials`)."""
+
+    workers: int
+    since: float
+    """s when it began or, if over, ended."""
+    failed: int = 0
+    """Trials in a row that did not help."""
+    open: bool = False
+    device_type: str = ""
+    """Where; empty: the type that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dues:
+    """How crowded jobs' lives were, up to `at` (see `urgency`)."""
+
+    at: float
+    crowded: Mapping[int, float]
+    """Crowd-seconds by job."""
+
+
+@dataclass(frozen=True, slots=True)
+class BidMemory:
+    """What the policy keeps between calls."""
+
+    capacity: Mapping[str, int] = field(default_factory=dict, compare=False)
+    bids: "Mapping[int, Bid]" = field(default_factory=dict, compare=False, metadata={"cache": True})
+    """Bids before any deal, to be used again while what they were made from is the same."""
+    measured: Mapping[int, tuple[Measured, ...]] = field(default_factory=dict)
+    """Speeds of jobs while spread over more nodes than needed."""
+    trials: Mapping[int, Trial] = field(default_factory=dict)
+    turns: Mapping[int, bool] = field(default_factory=dict)
+    """Whether the last change of a job gave it more, or took some though nobody waited for them."""
+    prices: Mapping[str, PriceList] = field(
+        default_factory=dict, compare=False, metadata={"cache": True}
+    )
+    """The last prices of each pool's jobs."""
+    dues: Dues | None = None
+
+    def recall(self, job: Job, outlook: Outlook) -> Curves | None:
+        """Return the job's curves, if its speed and request are unchanged."""
+        seen = self.bids.get(job.number)
+        if seen is None or seen.outlook.speed is not outlook.speed:
+            return None
+        alike = seen.outlook.slowed == outlook.slowed and seen.job.roles == job.roles
+        return seen.curves if alike else None
+
+
+def curves_of(
+    prospect: Prospect, types: Iterable[str], capacity: Mapping[str, int], thrift: float = 0.0
+) -> Curves:
+    """Return the job's speeds on each type where it can run; `thrift`: least work per device, as a part
+    of the most, its gang excepted."""
+    made = ((each, _curve(prospect, each, capacity[each], thrift)) for each in types)
+    return {each: curve for each, curve in made if curve is not None}
+
+
+def _curve(prospect: Prospect, device_type: str, capacity: int, thrift: float = 0.0) -> Curve | None:
+    workers = sizes(prospect.gang, min(prospect.most, capacity // prospect.each))
+    if thrift:
+        workers = _thrifty(prospect, device_type, workers, thrift)
+    servers = _all_servers(prospect, device_type, workers)
+    rates = prospect.rates(device_type, workers, servers)
+    if max(rates, default=0.0) <= NOTHING:
+        return None
+    devices = tuple(count * prospect.each for count in workers)
+    speeds = np.array(rates)
+    slowness = np.divide(1.0, speeds, out=np.full(len(rates), np.inf), where=speeds > NOTHING)
+    peaks = tuple(accumulate(rates, max))
+    steps = gains(devices, rates)
+    cheapest = float((slowness * devices).min())
+    useful = devices[rates.index(peaks[-1])]
+    return Curve(workers, devices, speeds, slowness, peaks, steps, servers, cheapest, useful)
+
+
+def _all_servers(prospect: Prospect, device_type: str, workers: Sequence[int]) -> tuple[int, ...]:
+    """Return the servers that go with each number of workers; empty: it has none."""
+    if not prospect.served:
+        return ()
+    return tuple(_servers(prospect, device_type, count) for count in workers)
+
+
+def _thrifty(
+    prospect: Prospect, device_type: str, workers: tuple[int, ...], thrift: float
+) -> tuple[int, ...]:
+    """Return the counts with which a device does this part of the most that it could."""
+    each = [prospect.rate(device_type, count) / count for count in workers]
+    enough = thrift * max(each, default=0.0) * (1 - ABOUT)
+    return tuple(n for n, rate in zip(workers, each, strict=True) if rate >= enough or n == workers[0])
+
+
+def _servers(prospect: Prospect, device_type: str, workers: int) -> int:
+    """Return the fewest servers with which these workers are about as fast as with any number."""
+    spec = next((spec for spec in prospect.job.roles if spec.role is Role.SERVER), None)
+    if spec is None:
+        return 0
+    counts = range(spec.gang, spec.most + 1)
+    rates = [prospect.rate_with(device_type, workers, count) for count in counts]
+    enough = max(rates) * (1 - ABOUT)
+    return next(count for count, rate in zip(counts, rates, strict=True) if rate >= enough)
+
+
+class Bid:
+    """A job in a deal."""
+
+    def __init__(self, view: View, state: JobState, outlook: Outlook, curves: Curves) -> None:
+        self.state = state
+        self.job: Job = state.job
+        self.number = state.number
+        self.outlook = outlook
+        self.curves = curves
+        self.each = state.job.workers.need.devices
+        self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
+        """Work left, adjusted for its uncertainty."""
+        self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
+        """How many times a second of its waiting counts."""
+        self.price = 0.0
+        """s by which a unit of its work shortens the sum of completion times."""
+        self.held = holds(state)
+        self.type_held = type_held(view, state) if self.held else None
+        self.had_beside: dict[str, int] = {}
+        """Workers that it has on devices of other types."""
+        if self.held and state.job.mixes and len(view.cluster.configurations) > 1:
+            self._tell_types_apart(workers_by_type(view, state))
+        self._scattered = not self.had_beside and _scattered(view, state, self.type_held)
+        self._here = outlook.here if self._scattered else None
+        self._measured: tuple[Measured, ...] = ()
+        self._count_pauses(view, state)
+        self.turn: bool | None = None
+        """Whether its last change gave it more, or took some though nobody waited; None: neither."""
+        self.type = ""
+        """The type it is dealt, with `workers`."""
+        self.workers = 0
+        self.beside: dict[str, int] = {}
+        """Workers that it is lent on devices of other types (see `spans`)."""
+        self._nodes = view.cluster.index
+        """Which node has what devices."""
+        self._note_constants()
+        self.origin = self
+
+    def _note_constants(self) -> None:
+        """Work out what every cycle asks for and never changes."""
+        curves = self.curves.values()
+        self.asked = self.job.workers.gang * self.each
+        """Devices of its gang."""
+        self.gang_rate = max((curve.peaks[0] for curve in curves), default=0.0)
+        """Speed of its gang, on its best type."""
+        self.cheapest = min((curve.cheapest for curve in curves), default=0.0)
+        """Fewest device-seconds of a unit of its work."""
+        own = self.curves.get(self.type_held or "")
+        self._has = self.held if own is not None and self.held in own.workers else None
+        """The workers that it has on its type, if it could be given as many."""
+        self._least = (own.workers[0] / own.workers[-1], float(own.rates[0])) if own else None
+        """The part of its largest share on its type that it cannot give up, and its speed with it."""
+
+    def _count_pauses(self, view: View, state: JobState) -> None:
+        """Note what changes cost it."""
+        self.pause = view.resize_pause(state) if self.held else view.start_pause(state)
+        """s that a change costs it: a live resize while it runs, else a start."""
+        self.start = view.start_pause(state)
+        """s that a start costs it, and so a stop."""
+        self.starts = 0.0 if self.held else self.pause
+        """s until it works, once it is given devices."""
+        self.paused = view.last_pause(state)
+        """s that its last change cost it."""
+        self.joining = max(0.0, self.start - self.pause) if self.held else 0.0
+        """s until workers that it is given train with it, beyond the pause: they load as in a start,
+        while those that it has train on."""
+
+    def is_of(self, view: View, state: JobState, outlook: Outlook) -> bool:
+        """Whether it would be made the same now, but for the job's progress."""
+        same = state is self.state and view.cluster.index is self._nodes
+        return same and _BELIEVED(outlook) == _BELIEVED(self.outlook)
+
+    def to_deal(self, outlook: Outlook) -> "Bid":
+        """Return a copy with this progress, to be dealt to; `origin` stays as it was made."""
+        bid = object.__new__(Bid)
+        bid.__dict__.update(self.__dict__)
+        bid.origin, bid.outlook, bid.beside = self, outlook, {}
+        bid.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
+        bid._here = outlook.here if self._scattered else None
+        return bid
+
+    def _tell_types_apart(self, workers: Mapping[str, int]) -> None:
+        """Of several types that it has, call that its own on which it is fastest."""
+        if len(workers) > 1:
+            rates = {each: self.outlook.speed.rate(each, count) for each, count in workers.items()}
+            self.type_held = max(rates, key=lambda each: (rates[each], each))
+            self.held = workers[self.type_held]
+            self.had_beside = {each: n for each, n in workers.items() if each != self.type_held}
+
+    @property
+    def measured(self) -> bool:
+        """Whether its speed is measured on what it holds."""
+        return self.outlook.here is not None
+
+    def time(self, devices: Mapping[str, int]) -> float:
+        """Return the s left at its best on these devices, which orders the pricing: a job that waits
+        also has its start before it."""
+        best = 0.0
+        for each, curve in self.curves.items():  # hot path: generators are slower
+            count = upto(curve.devices, devices.get(each, 0))
+            if count and curve.peaks[count - 1] > best:
+                best = curve.peaks[count - 1]
+        return (self.starts + self.left / best) / self.weight if best > NOTHING else 0.0
+
+    def cheapest_on(self, device_type: str) -> float:
+        """Return the fewest device-seconds of a unit of work on a type, or anywhere, if not there."""
+        curve = self.curves.get(device_type)
+        return self.cheapest if curve is None else curve.cheapest
+
+    def rest(self, devices: Mapping[str, int]) -> float:
+        """Return the s left at its best on these devices."""
+        return self.time(devices) * self.weight
+
+    def remember(self, known: Sequence[Measured], since: float, now: float) -> tuple[Measured, ...]:
+        """Add the current measurement to those since some moment."""
+        if not known and self._here is None:  # most jobs, in most cycles
+            return ()
+        found = {(each[0], each[1]): each for each in known if each[3] >= since}
+        if self._here is not None and self.type_held is not None and self.settled(now):
+            found[self.type_held, self.held] = (self.type_held, self.held, self._here, now)
+        self._measured = tuple(found.values())
+        return self._measured
+
+    def offer(self, device_type: str, horizon: float, now: float, *, wanted: bool = True) -> Offer:
+        """Return what each number of devices of the type is worth to it.
+
+        `wanted`: whether a job waits that could have those that this one leaves.
+        """
+        pause, left, price, unpaid, stays = self.terms(device_type, horizon, now)
+        rates, slowness = self.had(device_type)
+        lasts = np.minimum(pause + left * slowness, stays)
+        worth = price * rates * (1.0 - np.minimum(1.0, (pause + unpaid) / lasts))
+        return self.offered(device_type, worth.tolist(), horizon, now, wanted=wanted)
+
+    def terms(
+        self, device_type: str, horizon: float, now: float
+    ) -> tuple[float, float, float, float, float]:
+        """Return what its worths follow from: pause, work left, price, s of a pause to come, and s for
+        which a share of it lasts."""
+        unpaid = self._unpaid(now) if self._held_of(device_type) is not None else 0.0
+        moves = self.held and device_type != self.type_held and self.outlook.spread > 0.0
+        price = self.price * (1.0 - UNSURE) if moves else self.price
+        return self.pause, self.left, price, unpaid, self.stays(horizon, now)
+
+    def stays(self, horizon: float, now: float) -> float:
+        """Return the s for which a share of the job lasts: by the changes that it has had, with one in
+        `horizon` as the prior, which is also the most. The restless pay their pauses more often."""
+        lasting = (horizon + now - self.state.submitted) / (1 + self.changes)
+        return lasting if lasting < horizon else horizon
+
+    @property
+    def changes(self) -> int:
+        """The changes that it has had, its first start not among them."""
+        generation = self.state.generation
+        return generation - 1 if generation > 1 else 0
+
+    def offered(
+        self, device_type: str, values: list[float], horizon: float, now: float, *, wanted: bool
+    ) -> Offer:
+        """Return the offer, given what each count is worth to one that does not have it."""
+        curve, held, at = self.curves[device_type], self._held_of(device_type), 0
+        if held is not None:
+            at = curve.workers.index(held)
+            values[at] = self.price * (float(curve.rates[at]) if self._here is None else self._here)
+            if self.joining:
+                self._count_joining(curve, at, values, self.stays(horizon, now))
+        if firm := self._firm():
+            values = [value + firm for value in values]
+        if held is None:
+            return Offer((0, *curve.devices), (0.0, *values))
+        first, last = self._within(at, len(values), now, wanted=wanted)
+        return Offer((0, *curve.devices[first:last]), (0.0, *values[first:last]))
+
+    def _count_joining(self, curve: Curve, at: int, values: list[float], stays: float) -> None:
+        """Take off what more workers are not worth before they have joined: until then the job goes on
+        as it is, and so lasts longer than with them from now on."""
+        for i in range(at + 1, len(values)):
+            more = 1.0 - float(curve.rates[at] * curve.slowness[i])
+            if more > 0.0:
+                lasts = min(stays, self.left * float(curve.slowness[i]) + self.joining * more)
+                values[i] *= 1.0 - more * min(1.0, self.joining / lasts)
+
+    def _held_of(self, device_type: str) -> int | None:
+        """Return the workers that it has on the type, if it could be given as many."""
+        return self._has if device_type == self.type_held else None
+
+    def _firm(self) -> float:
+        """Return what running on is worth beyond its work, equal for every count and type: it decides
+        whether the job runs on, not with what."""
+        if self._least is None:
+            return 0.0
+        rigid, rate = self._least
+        return (firmness(self.outlook.spread, rigid) - 1.0) * self.price * rate
+
+    def lasts(self, device_type: str, workers: int, horizon: float) -> float:
+        """Return the s for which it would have these workers, until it ends and at most `horizon`."""
+        curve = self.curves[device_type]
+        slowness = float(curve.slowness[curve.workers.index(workers)])
+        return min(horizon, self.pause + self.left * slowness)
+
+    def stop_cost(self) -> float:
+        """Return what a stop costs it, the work of another start, in s of everybody's waiting."""
+        curve = self.curves[self.type_held or ""]
+        at = curve.workers.index(self.held) if self.held in curve.workers else 0
+        return self.price * float(curve.rates[at]) * self.start
+
+    @property
+    def worked_at(self) -> float:
+        """When it will have worked for as long as its start took."""
+        return (self.state.started or 0.0) + 2.0 * self.start
+
+    def _within(self, at: int, end: int, now: float, *, wanted: bool) -> tuple[int, int]:
+        """Return the range of what it may be given: a change is not undone before it can have paid
+        off, nor by beliefs alone before it was measured."""
+        paid, stands = self.settled(now), not self.settled(now - STANDS)
+        grows = paid and not (stands and self.turn is False)
+        shrinks = paid and not (stands and self.turn)
+        makes_way = wanted and (paid or not self.job.restarts)
+        return (0 if shrinks or makes_way else at), (end if grows else at + 1)
+
+    def turned(self, *, wanted: bool) -> bool | None:
+        """Return the same after what it was dealt now."""
+        if not self.workers or self.workers == self.held:
+            return self.turn if self.workers else None
+        if self.workers > self.held:
+            return True
+        return None if wanted else False
+
+    def had(self, device_type: str) -> tuple[Array, Array]:
+        """Return speeds and their inverses, capped by recent measurements: what was just spread over
+        too many nodes would be so again."""
+        curve = self.curves[device_type]
+        if not self._measured:
+            return curve.rates, curve.slowness
+        caps = {k: rate for t, k, rate, _ in self._measured if t == device_type and k in curve.workers}
+        if not caps:
+            return curve.rates, curve.slowness
+        rates = curve.rates.copy()
+        for workers, rate in caps.items():
+            at = curve.workers.index(workers)
+            rates[at] = max(NOTHING, min(rates[at], rate))
+        return rates, np.divide(1.0, rates, out=np.full(len(rates), np.inf), where=rates > NOTHING)
+
+    def settled(self, now: float) -> bool:
+        """Whether the pause of its last change is over."""
+        since = self.state.since
+        return since is None or now > since + self.paused
+
+    def _unpaid(self, now: float) -> float:
+        """Return the s of that pause that are still to come."""
+        since = self.state.since
+        ends = now if since is None else since + self.paused
+        return ends - now if ends > now else 0.0
+
+    def gets(self) -> Allocation:
+        """Return its allocation. Changing only the batch costs nothing."""
+        if not self.workers:
+            return exactly(self.number, 0)
+        curve = self.curves[self.type]
+        servers = curve.servers[curve.workers.index(self.workers)] if curve.servers else None
+        batch = self.outlook.speed.batch(self.type, self.workers)
+        dealt = exactly(self.number, self.workers, servers=servers, device_type=self.type, batch=batch)
+        return replace(dealt, beside=tuple(sorted(self.beside.items()))) if self.beside else dealt
+
+
+def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
+    """Whether the job is on more nodes than its devices need."""
+    if state.placement is None or device_type is None:
+        return False
+    on_node = most_on_node(view, device_type)
+    nodes = {slot.node for slot in state.placement.slots if slot.bits}
+    return len(nodes) * on_node >= state.placement.devices + on_node
+
+
+Alike = dict[tuple[object, ...], Curves]
+"""Curves by speed and request: jobs of one application and size share them."""
+
+
+def bid_on(
+    view: View,
+    state: JobState,
+    types: Iterable[str],
+    now: float,
+    memory: BidMemory,
+    alike: Alike,
+    thrift: float = 0.0,
+) -> Bid:
+    """Return the job's bid, made again only as far as something has changed."""
+    outlook = outlook_of(view, state, now)
+    known = memory.bids.get(state.number)
+    if known is None or not known.is_of(view, state, outlook):
+        curves = memory.recall(state.job, outlook)
+        if curves is None:
+            key = (id(outlook.speed), outlook.slowed, state.job.roles, *types)
+            curves = alike.get(key)
+        if curves is None:
+            prospect = Prospect(view, state, now)
+            curves = alike[key] = curves_of(prospect, types, memory.capacity, thrift)
+        known = Bid(view, state, outlook, curves)
+    return known.to_deal(outlook)

@@ -1,0 +1,1 @@
+"""Policies that others published, one file each."""

@@ -1,0 +1,1 @@
+"""Between a coordinator and the tasks of a job."""

@@ -1,0 +1,1 @@
+"""Connections into a job: terminals, ports and files."""

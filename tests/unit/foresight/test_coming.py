@@ -1,0 +1,44 @@
+"""Jobs yet to come: like those of the past, for about as long as that was."""
+
+from itertools import takewhile
+from random import Random
+from statistics import median
+from typing import cast
+
+from muster.foresight.coming import Coming
+from muster.foresight.past import Past, PastJob
+from muster.sim.truth import Truth
+from tests.builders import job
+
+HOUR = 3600.0
+WORLDS = 99
+NOT_ASKED = cast(Truth, None)
+
+
+def _past(since: float, *submitted: float) -> Past:
+    past = Past()
+    jobs = [PastJob(job(f"j{n}", number=n), at, over=True) for n, at in enumerate(submitted)]
+    past.restore(since, jobs)
+    return past
+
+
+def _coming_within(seconds: float, past: Past, now: float) -> list[int]:
+    """How many jobs come within this time, in each of many worlds."""
+    coming = Coming(past, now, first=1000)
+    found = []
+    for seed in range(WORLDS):
+        drawn = coming.draw(Random(seed), lambda *_: NOT_ASKED)
+        found.append(len(list(takewhile(lambda each: each.at < now + seconds, drawn))))
+    return found
+
+
+def test_three_jobs_in_the_first_seconds_of_a_daemon_do_not_go_on_for_an_hour() -> None:
+    found = _coming_within(HOUR, _past(0.0, 1.0, 5.0, 9.0), now=12.0)
+    assert median(found) <= 6
+    assert max(found) > 20  # it might be the first of a flood, though
+
+
+def test_what_has_gone_on_for_days_goes_on_for_the_next_hour() -> None:
+    every_quarter = [n * HOUR / 4 for n in range(1, 4 * 24 * 5)]
+    found = _coming_within(HOUR, _past(0.0, *every_quarter), now=24 * 5 * HOUR)
+    assert median(found) == 4
