@@ -72,5 +72,7 @@ class _Copy:
             self._work(self._missed.append)
         except CopyError as problem:
             self._failed.append(str(problem))
-        except Exception as problem:  # a stream that was cut off: the visit says why
+        except BrokenPipeError:
+            pass  # the visit ended first, and says why
+        except Exception as problem:  # of the disk, of a stream that was cut off
             self._missed.append(str(problem) or type(problem).__name__)

@@ -50,6 +50,8 @@ def unpack(source: IO[bytes], target: Path, tell: Tell, *, into: bool = False) -
                 tell(f"{member.name}: skipped: {_words(problem)}")
             except OSError as problem:
                 tell(f"{member.name}: {problem.strerror or problem}")
+    while source.read(tarfile.RECORDSIZE):
+        pass  # padding behind the end mark: whoever writes it must not find the stream closed
 
 
 def _all_in(source: Path) -> Iterator[Path]:
