@@ -100,8 +100,8 @@ class WorldDraws:
         if outlook is None or job.work is not None or outlook.spread == 0.0:
             return outlook is not None
         # Without any of these, an outlook is of jobs of all kinds.
-        told = job.application is not None or job.program.until or job.duration is not None
-        return bool(told) and (outlook.spread <= KNOWN or not self._alike(state).same)
+        told = outlook.told or job.application is not None or job.duration is not None
+        return told and (outlook.spread <= KNOWN or not self._alike(state).same)
 
     def _alike(self, state: JobState) -> Alike:
         found = self._likes.get(state.number)

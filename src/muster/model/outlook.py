@@ -80,3 +80,5 @@ class Outlook:
     """Device types on which no job like it was measured: its speed there is that of others."""
     mixing: float = 1.0
     """Its measured speed on devices of several types, over what `perf.mixture` predicts."""
+    told: bool = False
+    """Whether the work left is what the job itself says or shows, not what others like it took."""

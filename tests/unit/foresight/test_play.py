@@ -11,6 +11,7 @@ from muster.foresight.forecaster import Forecaster
 from muster.foresight.past import Past
 from muster.foresight.play import Present, foresee, play
 from muster.model.job import Program
+from muster.model.outlook import Outlook, Table
 from muster.model.pool import single_pool
 from muster.model.view import Phase
 from muster.policy.registry import POLICIES
@@ -104,6 +105,17 @@ def test_a_job_that_has_run_for_three_hours_is_not_a_new_one() -> None:
     assert sum(each == pytest.approx(HOUR, rel=0.05) for each in old) >= 12
     assert sum(each == pytest.approx(600.0, rel=0.05) for each in new) >= 6
     assert sum(each == pytest.approx(4 * HOUR, rel=0.05) for each in new) >= 6
+
+
+def test_a_job_that_reports_how_far_it_is_ends_by_that_and_not_like_others() -> None:
+    """Ten jobs of the user took ten minutes; this one says that four hours of its steps are left."""
+    past = [(n * HOUR, 8, 600.0) for n in range(10)]
+    present, seen = _asked(_jobs(*past, (20 * HOUR, 8, 4 * HOUR)), 20 * HOUR, _setting())
+    outlook = Outlook(4 * HOUR, Table((1.0,)), spread=0.1, told=True)
+    view = replace(present.view, outlooks={11: outlook})
+    draws = WorldDraws(view, present.now, seen, 16)
+    assert draws.basis(11) == 0
+    assert all(2 * HOUR < draws.underway(i)[11].truth.work < 8 * HOUR for i in range(16))
 
 
 def test_jobs_come_as_they_came() -> None:

@@ -249,6 +249,7 @@ class Learner:
             *changes,
             untried=told.untried,
             mixing=told.mixing,
+            told=job.work is not None or ahead is not None,
         )
         told.given, told.outlook = given, known
         return known

@@ -70,6 +70,7 @@ def test_the_finish_follows_from_steps_left_and_the_measured_step(beliefs: Belie
     crew = Crew(beliefs, train("a"))
     crew.start((2,))
     assert beliefs.finish(1, seen(crew.job), crew.now) is None  # nobody knows how long it is
+    assert not outlook(beliefs, crew.job, crew.now).told
     crew.capture(steps=1_000)
     crew.train(40, 0.5, wait=0.1)
     left = (1_000 - 40) * 0.5
@@ -79,6 +80,7 @@ def test_the_finish_follows_from_steps_left_and_the_measured_step(beliefs: Belie
     found = outlook(beliefs, crew.job, crew.now)
     assert found.here is not None
     assert isclose(found.left / found.here, left, rel_tol=0.02)
+    assert found.told
 
 
 def test_cold_first_steps_do_not_count(beliefs: Beliefs) -> None:
