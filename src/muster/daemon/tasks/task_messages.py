@@ -65,7 +65,8 @@ class TaskMessages:
             daemon.beliefs.hear(state.job, message, daemon.clock.now())
         except Exception:  # what one job says must not keep its gang from hearing it
             log.exception("beliefs failed to take in a message", job=job, kind=type(message).__name__)
-        if isinstance(message, StepDone):
+        # A worker that reports late says nothing new of an earlier step.
+        if isinstance(message, StepDone) and message.step == daemon.beliefs.trained(job)[0]:
             daemon.curves.hear_step(job, message.step, message.loss, daemon.clock.now())
         if daemon.beliefs.has_news:
             daemon.decide_soon()

@@ -75,6 +75,29 @@ def test_a_live_training_is_told_up_to_its_last_step(tmp_path: Path) -> None:
     asyncio.run(told())
 
 
+def test_a_late_report_of_an_earlier_step_bends_no_curve(tmp_path: Path) -> None:
+    """Its samples, sorted by step, would seem to fall, and the rate after it to be in the millions."""
+
+    async def told() -> None:
+        machine = Machine()
+        async with running_daemon(tmp_path, machine) as made:
+            await made.service.submit(ANN, program("a", "live"))
+            await until(made, lambda: made.daemon.view.jobs[1].phase is Phase.RUNNING)
+            messages = messages_of(made, tmp_path)
+            messages.hear(1, Changed("worker-0", 1, 0, ("worker-0", "worker-1"), 0.0, "start"))
+            for task, step in (("0", 1), ("1", 1), ("0", 2), ("0", 3), ("1", 2), ("0", 4), ("1", 3)):
+                messages.hear(1, StepDone(f"worker-{task}", 1, step, 0, 8, 1.0, 0.1, 0.1, 0.0, 0.0))
+            for task in list(machine.processes):
+                machine.finish(task)
+            await until(made, lambda: 1 not in made.daemon.view.jobs)
+            (loss,) = (await made.service.curves(ANN, "a")).curves
+            assert loss.steps == (1, 2, 3, 4)
+            assert list(loss.samples) == sorted(loss.samples)
+            assert list(loss.at) == sorted(loss.at)
+
+    asyncio.run(told())
+
+
 def test_others_see_that_a_device_is_in_use_and_not_by_whom(tmp_path: Path) -> None:
     async def told() -> None:
         async with running_daemon(tmp_path) as made:
