@@ -85,8 +85,8 @@ def test_a_late_report_of_an_earlier_step_bends_no_curve(tmp_path: Path) -> None
             await until(made, lambda: made.daemon.view.jobs[1].phase is Phase.RUNNING)
             messages = messages_of(made, tmp_path)
             messages.hear(1, Changed("worker-0", 1, 0, ("worker-0", "worker-1"), 0.0, "start"))
-            for task, step in (("0", 1), ("1", 1), ("0", 2), ("0", 3), ("1", 2), ("0", 4), ("1", 3)):
-                messages.hear(1, StepDone(f"worker-{task}", 1, step, 0, 8, 1.0, 0.1, 0.1, 0.0, 0.0))
+            for rank, step in (("0", 1), ("1", 1), ("0", 2), ("0", 3), ("1", 2), ("0", 4), ("1", 3)):
+                messages.hear(1, StepDone(f"worker-{rank}", 1, step, 0, 8, 1.0, 0.1, 0.1, 0.0, 0.0))
             for task in list(machine.processes):
                 machine.finish(task)
             await until(made, lambda: 1 not in made.daemon.view.jobs)
