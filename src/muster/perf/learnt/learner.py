@@ -96,6 +96,12 @@ class _Kind:
     """Counts what it was told."""
     mixing: Way = field(default_factory=Way)
     """Speed on several device types together over what was predicted; it has one stretch."""
+    weighed: tuple[int, int] = (-1, -1)
+    """What had been heard when `belief` was made."""
+    belief: tuple[object, ...] = ()
+    """All that predictions of its steps follow from."""
+    beliefs: int = 0
+    """Counts the beliefs."""
 
     @property
     def way(self) -> Way:
@@ -228,18 +234,19 @@ class Learner:
         # Not only by reports: a job believed longer than its like, having done a little more than they
         # have shown, would be stopped for them, and each of them in turn.
         kind.reached = max(kind.reached, done)
-        heard, told = self._heard_by(kind), self._told.get(job.number)
-        if told is None or not told.holds_for(job, held, heard):
-            told = self._told[job.number] = self._tell(job, kind, held, heard)
-        changes = self._changes.all(job.number, kind.name)
-        given = done, ahead, kind.reached, self._ended, changes
+        belief, told = self._belief(kind), self._told.get(job.number)
+        if told is None or not told.holds_for(job, held, belief):
+            told = self._told[job.number] = self._tell(job, kind, held, belief)
+        changes, own = self._changes.all(job.number, kind.name), self._own.get(job.number)
+        given = done, ahead, kind.reached, self._ended, changes, own
         if (known := told.follows_from(given)) is not None:
             return known
         end, left = self._left(job, kind, told.costs, done, ahead)
         stretches = stretch(done), stretch(end)
-        if told.steady is None or stretches != told.stretches:
+        if told.steady is None or stretches != told.stretches or own is not told.own:
             speed = self._speed(job, kind, *stretches)
-            told.here, told.stretches = self._here(job, kind, held, speed), stretches
+            told.here, told.own = self._here(job, kind, held, speed), own
+            told.stretches = stretches
             told.steady = self._steadied(job, kind, held, speed, end)
         known = Outlook(
             left.middle,
@@ -254,14 +261,14 @@ class Learner:
         told.given, told.outlook = given, known
         return known
 
-    def _tell(self, job: Job, kind: _Kind, held: Held | None, heard: tuple[int, int]) -> Told:
-        """Return what holds of a job until something is heard."""
+    def _tell(self, job: Job, kind: _Kind, held: Held | None, belief: int) -> Told:
+        """Return what holds of a job while what is believed of its application is the same."""
         types = self._types(job)
         costs = self._cost(job, kind, types[0])
         spread = min(self._spread(job, kind, each) for each in types)
         untried = tuple(each for each in types if each not in kind.steps)
         mixing = kind.mixing.values()[0] if kind.mixing else 1.0
-        return Told(job, held, heard, costs, spread, untried, mixing)
+        return Told(job, held, belief, costs, spread, untried, mixing)
 
     def _steadied(self, job: Job, kind: _Kind, held: Held | None, speed: ByType, done: float) -> ByType:
         """Keep the batch that a job has if another gains little."""
@@ -522,12 +529,28 @@ class Learner:
         return self._kept(("prior", device_type), len(found), lambda: prior_from(found))
 
     def _lately(self, kind: _Kind, asked: tuple[object, ...], make: Callable[[], T]) -> T:
-        """Return the last answer while nothing was heard that could change it: of this application,
-        and of any other as long as they tell of types on which this one was not measured."""
-        return self._kept(("lately", kind.name, *asked), self._heard_by(kind), make)
+        """Return the last answer while what is believed of the application's steps is the same."""
+        return self._kept(("lately", kind.name, *asked), self._belief(kind), make)
 
-    def _heard_by(self, kind: _Kind) -> tuple[int, int]:
-        return kind.heard, self._heard if len(kind.steps) < len(self._node_devices) else -1
+    def _belief(self, kind: _Kind) -> int:
+        """Return a number that changes with what is believed of an application's steps.
+
+        It is weighed when something was heard of the application, and of any other as long as they
+        tell of types on which this one was not measured. Most reports only confirm it.
+        """
+        heard = kind.heard, self._heard if len(kind.steps) < len(self._node_devices) else -1
+        if heard != kind.weighed:
+            kind.weighed, belief = heard, self._weigh(kind)
+            if belief != kind.belief:
+                kind.belief, kind.beliefs = belief, kind.beliefs + 1
+        return kind.beliefs
+
+    def _weigh(self, kind: _Kind) -> tuple[object, ...]:
+        """Return all that predictions of an application's steps follow from."""
+        versions = [self._version(kind, each) for each in self._node_devices]
+        batches = bool(kind.noise), kind.batches.largest, kind.way.version
+        mixing = kind.mixing.values() if kind.mixing else []
+        return versions, tuple(kind.steps), batches, mixing, kind.foreseen
 
     def _kept(self, key: tuple[object, ...], state: object, make: Callable[[], T]) -> T:
         known = self._memo.get(key)
