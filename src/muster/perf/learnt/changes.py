@@ -48,18 +48,18 @@ class ChangeCosts:
 
     def cost(self, job: int, application: str, change: ChangeKind) -> float | None:
         """Return the expected s without progress; None: nothing was measured."""
-        known = self._of(change)
-        own = known.get(job)
-        if own is None:
-            own = known.get(application)
-        if own is None and change is ChangeKind.START:
-            own = known.get(ANY)
-        return own
+        resize, start = self.all(job, application)
+        return start if change is ChangeKind.START else resize
 
     def all(self, job: int, application: str) -> tuple[float | None, float | None]:
         """Return the same of a resize and of a start."""
-        resize, start = ChangeKind.RESIZE, ChangeKind.START
-        return self.cost(job, application, resize), self.cost(job, application, start)
+        resizes, starts = self._resizes, self._starts  # hot path: of every job in every cycle
+        resize, start = resizes.get(job), starts.get(job)
+        if resize is None:
+            resize = resizes.get(application)
+        if start is None:
+            start = starts.get(application)
+        return resize, starts.get(ANY) if start is None else start
 
     def forget(self, job: int) -> None:
         """Drop a job; its application keeps what it has shown."""

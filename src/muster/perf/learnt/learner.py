@@ -238,7 +238,7 @@ class Learner:
         if told is None or not told.holds_for(job, held, belief):
             told = self._told[job.number] = self._tell(job, kind, held, belief)
         changes, own = self._changes.all(job.number, kind.name), self._own.get(job.number)
-        given = done, ahead, kind.reached, self._ended, changes, own
+        given = done, ahead, self._lengths_heard(job, kind), changes, own
         if (known := told.follows_from(given)) is not None:
             return known
         end, left = self._left(job, kind, told.costs, done, ahead)
@@ -294,7 +294,7 @@ class Learner:
             end = max(job.work, done)
             return end, Left(costs.alone(done, end), 0.0)
         work = ahead
-        if len(kind.lengths) >= (1 if job.duration is None else ENOUGH):
+        if _has_alike(job, kind):
             alike = self._alike(kind).left(done)
             work = alike if ahead is None else agreed(ahead, alike)
         if work is not None:
@@ -307,6 +307,12 @@ class Learner:
         if declared > passed:
             return end, Left(declared - passed, DECLARED)
         return end, self._all.coarse(passed, reached, FIRST, octave_left(end))
+
+    def _lengths_heard(self, job: Job, kind: _Kind) -> tuple[float, int]:
+        """Return what the work left follows from, beside the belief and what the job itself shows."""
+        if _has_alike(job, kind):
+            return self._scatter.usual, kind.lengths.count
+        return kind.reached, self._ended
 
     def _alike(self, kind: _Kind) -> AlikeLeft:
         """Return what is left of the application's jobs by what they have done."""
@@ -560,6 +566,11 @@ class Learner:
             known = self._memo[key] = state, make()
         found: T = known[1]
         return found
+
+
+def _has_alike(job: Job, kind: _Kind) -> bool:
+    """Whether enough jobs like it have ended to tell its length."""
+    return len(kind.lengths) >= (1 if job.duration is None else ENOUGH)
 
 
 def _parts(job: Job, kind: _Kind) -> list[int]:

@@ -86,7 +86,7 @@ class StepTimes:
     def __init__(self, prior: Prior = PRIOR) -> None:
         """`prior`: the belief before the first report."""
         self._prior = prior
-        self._reports: dict[StepSetting, list[PlacedSample]] = {}
+        self._reports: dict[StepSetting, list[_Logs]] = {}
         self._means: dict[StepSetting, PlacedSample] = {}
         """Of the reports of each setting."""
         self._fitted_to: dict[StepSetting, float] = {}
@@ -114,15 +114,15 @@ class StepTimes:
         if known is None:
             self._stale = self._stale or self._surprised(sample)
             self._make_room()
-            self._reports[setting] = [sample]
-            self._means[setting] = _mean([sample])
+            self._reports[setting] = first = [_logs(sample)]
+            self._means[setting] = _mean(setting, first)
             self._moved_on = True
             return
         off = abs(log(sample.seconds) - log(self._means[setting].seconds))
         kept = known[-DOUBTED:] if off > SURPRISE else known
         self._reports.pop(setting)
-        self._reports[setting] = mended = [*kept, sample][-AVERAGED:]
-        self._means[setting] = _mean(mended)
+        self._reports[setting] = mended = [*kept, _logs(sample)][-AVERAGED:]
+        self._means[setting] = _mean(setting, mended)
         mean = log(self._means[setting].seconds)
         self._stale = self._stale or _apart(mean, self._fitted_to.get(setting)) > SURPRISE
         surer = len(mended) > len(known) and len(mended).bit_count() == 1
@@ -237,10 +237,18 @@ def _one_pass(place: PlacedSplit, seconds: float, sync: float | None) -> PlacedS
     return PlacedSample(place.setting, last, exchanged)
 
 
-def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
+_Logs = tuple[float, float | None]
+"""Logarithms of the s of a step and of its computing; None: synchronising was not measured."""
+
+
+def _logs(sample: PlacedSample) -> _Logs:
+    return log(sample.seconds), None if sample.sync is None else log(sample.computing)
+
+
+def _mean(setting: StepSetting, reports: Sequence[_Logs]) -> PlacedSample:
     """Return one sample for all reports of a setting: log means of step and computing."""
-    seconds = exp(sum([log(each.seconds) for each in reports]) / len(reports))
-    if None in [each.sync for each in reports]:
-        return PlacedSample(reports[0].setting, seconds)
-    computing = exp(sum([log(each.computing) for each in reports]) / len(reports))
-    return PlacedSample(reports[0].setting, seconds, max(seconds - computing, 0.0))
+    seconds = exp(sum([step for step, _ in reports]) / len(reports))
+    known = [computing for _, computing in reports if computing is not None]
+    if len(known) < len(reports):
+        return PlacedSample(setting, seconds)
+    return PlacedSample(setting, seconds, max(seconds - exp(sum(known) / len(known)), 0.0))
