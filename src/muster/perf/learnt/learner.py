@@ -342,18 +342,20 @@ class Learner:
         batch = held.batch or job.batch
         asked = ("step", held.device_type, devices, batch)
         predicted = self._lately(
-            kind, asked, lambda: self._step_now(kind, held.device_type, batch, devices)
+            kind, asked, lambda: self._step_now(job, kind, held.device_type, batch, devices)
         )
         return speed.rate(held.device_type, devices) * predicted / step
 
-    def _step_now(self, kind: _Kind, device_type: str, batch: int | None, devices: int) -> float:
-        """Return the s predicted of a step."""
-        seconds, _ = self._kept(
-            ("step", kind.name, device_type, devices, batch),
-            self._version(kind, device_type),
-            lambda: self._seconds(kind, device_type, (batch,), (devices,)),
-        )
-        return float(seconds[0, 0])
+    def _step_now(
+        self, job: Job, kind: _Kind, device_type: str, batch: int | None, devices: int
+    ) -> float:
+        """Return the s predicted of a step, nothing hoped for."""
+        counts = self._counts(job, kind, device_type)
+        measured = min(self._steps(kind, device_type).widest, len(counts))
+        if devices <= measured and self._batches(job, kind) == (batch,):
+            return float(self._table(kind, device_type, (batch,), counts)[0][0, devices - 1])
+        alone = range(devices, devices + 1)
+        return float(self._table(kind, device_type, (batch,), alone)[0][0, 0])
 
     def _speed(self, job: Job, kind: _Kind, begin: int, end: int) -> ByType:
         """Return the speed-up over one device of the first type by name between two stretches."""
@@ -387,11 +389,7 @@ class Learner:
         return self._lately(kind, asked, lambda: self._cost_now(job, kind, device_type))
 
     def _cost_now(self, job: Job, kind: _Kind, device_type: str) -> Costs:
-        steps = self._steps(kind, device_type)
-        known = max(GROWTH * steps.widest, self._node_devices[device_type])
-        most = job.workers.most
-        devices = range(1, (most if kind.foreseen else min(most, known)) + 1)
-        batches = self._batches(job, kind)
+        batches, devices = self._batches(job, kind), self._counts(job, kind, device_type)
         live = self._free and kind.range is not None and kind.range.live
         key = ("cost", kind.name, device_type, batches, len(devices), live)
         return self._kept(
@@ -400,13 +398,23 @@ class Learner:
             lambda: Costs(batches, self._rates(kind, device_type, batches, devices), free=live),
         )
 
+    def _counts(self, job: Job, kind: _Kind, device_type: str) -> range:
+        """Return the numbers of devices for which its speed is predicted."""
+        steps, most = self._steps(kind, device_type), job.workers.most
+        known = max(GROWTH * steps.widest, self._node_devices.get(device_type, 1))
+        return range(1, (most if kind.foreseen else min(most, known)) + 1)
+
+    def _table(
+        self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]
+    ) -> tuple[Array, Array]:
+        """Return `_seconds` as it was last worked out, if it still holds."""
+        key = ("seconds", kind.name, device_type, batches, devices)
+        version = self._version(kind, device_type)
+        return self._kept(key, version, lambda: self._seconds(kind, device_type, batches, devices))
+
     def _rates(self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]) -> Array:
         """Return work per s, (batches, devices, stretches)."""
-        key = ("seconds", kind.name, device_type, batches, len(devices))
-        version = self._version(kind, device_type)
-        seconds, used = self._kept(
-            key, version, lambda: self._seconds(kind, device_type, batches, devices)
-        )
+        seconds, used = self._table(kind, device_type, batches, devices)
         # Before the first report: work is counted in steps of the smallest batch.
         values = np.array(kind.way.values() if kind.way else [1 / (batches[0] or UNKNOWN_BATCH)])
         if kind.range is None or not kind.noise:
