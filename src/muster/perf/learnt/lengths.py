@@ -67,7 +67,8 @@ class Lengths:
         self.count = 0
         """Of all that were added, those no longer kept too."""
         self._beyond: dict[tuple[float, float], _Beyond] = {}
-        """Quantiles told since the last was added: jobs that run ask for the same until they exceed it."""
+        """Quantiles beyond some length, since the last was added: a job that runs asks for the same
+        ones until it exceeds that length."""
 
     def __len__(self) -> int:
         return len(self._order)

@@ -87,8 +87,11 @@ class StepTimes:
         """`prior`: the belief before the first report."""
         self._prior = prior
         self._reports: dict[StepSetting, list[_Logs]] = {}
+        """By setting, the one heard of last at the end."""
         self._means: dict[StepSetting, PlacedSample] = {}
-        """Of the reports of each setting."""
+        """Of the reports of each setting, in the order in which they were first seen."""
+        self._places: Places | None = None
+        """The settings of these, while they stay the same ones."""
         self._fitted_to: dict[StepSetting, float] = {}
         """Logarithm of the s of each setting at the last fit."""
         self._fit: FittedSpeed | None = None
@@ -116,7 +119,7 @@ class StepTimes:
             self._make_room()
             self._reports[setting] = first = [_logs(sample)]
             self._means[setting] = _mean(setting, first)
-            self._moved_on = True
+            self._places, self._moved_on = None, True
             return
         off = abs(log(sample.seconds) - log(self._means[setting].seconds))
         kept = known[-DOUBTED:] if off > SURPRISE else known
@@ -151,17 +154,19 @@ class StepTimes:
         """Take in what has changed: the form if it is wrong, else only what it leaves."""
         if not (self._stale or self._moved_on):
             return
-        means = {setting: self._means[setting] for setting in self._reports}
+        means = self._means
         if self._stale:
-            fit = fit_placed(list(means.values()), self._prior)
+            fit = fit_placed([means[setting] for setting in self._reports], self._prior)
             self._fit = None if isinstance(fit, Unknown) else fit
             self._fits += 1
             self._fitted_to = {setting: log(mean.seconds) for setting, mean in means.items()}
         self._known = {setting: log(mean.seconds) for setting, mean in means.items()}
         if self._fit is not None:
-            places = Places(list(means))
+            if self._places is None:
+                self._places = Places(list(means))
+            places = self._places
             off = np.array(list(self._known.values())) - places.logs(self._fit)[0]
-            counts = [len(reports) for reports in self._reports.values()]
+            counts = [len(self._reports[setting]) for setting in means]
             self._rest = Residue.of(places.coordinates, off, counts)
         self._stale = self._moved_on = False
         self._version += 1

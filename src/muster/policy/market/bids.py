@@ -205,6 +205,7 @@ class Bid:
         self._nodes = view.cluster.index
         """Which node has what devices."""
         self._note_constants()
+        self._believed = _BELIEVED(outlook)
         self.origin = self
 
     def _note_constants(self) -> None:
@@ -239,7 +240,7 @@ class Bid:
     def is_of(self, view: View, state: JobState, outlook: Outlook) -> bool:
         """Whether it would be made the same now, but for the job's progress."""
         same = state is self.state and view.cluster.index is self._nodes
-        return same and _BELIEVED(outlook) == _BELIEVED(self.outlook)
+        return same and _BELIEVED(outlook) == self._believed
 
     def to_deal(self, outlook: Outlook) -> "Bid":
         """Return a copy with this progress, to be dealt to; `origin` stays as it was made."""
