@@ -26,7 +26,7 @@ from muster.perf.learnt.changes import ChangeCosts, ChangeKind
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.grid import BatchGrid, grid_of
 from muster.perf.learnt.held import Held, packed
-from muster.perf.learnt.kind import UNKNOWN_BATCH, Kind
+from muster.perf.learnt.job_kind import UNKNOWN_BATCH, JobKind
 from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed, octave_left
 from muster.perf.learnt.priors import prior_from
 from muster.perf.learnt.ratios import SPREAD, slower
@@ -86,7 +86,7 @@ class Learner:
         self._node_devices = dict(node_devices)
         self._ranges = dict(ranges or {})
         self._free = free_batch
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: dict[str, JobKind] = {}
         self._all = Lengths()
         """All ended jobs, in s on one device."""
         self._scatter = Scatter()
@@ -131,7 +131,7 @@ class Learner:
         else:
             self._own[job.number] = held, report.step
 
-    def _learn_mixing(self, job: Job, kind: Kind, held: Held, report: StepReport) -> None:
+    def _learn_mixing(self, job: Job, kind: JobKind, held: Held, report: StepReport) -> None:
         """Take in a step on devices of several types: curves are of one type each."""
         at = stretch(kind.reached)
         speed = self._speed(job, kind, at, at)
@@ -212,7 +212,7 @@ class Learner:
         told.given, told.outlook = given, known
         return known
 
-    def _tell(self, job: Job, kind: Kind, held: Held | None, belief: int) -> Told:
+    def _tell(self, job: Job, kind: JobKind, held: Held | None, belief: int) -> Told:
         """Return what holds of a job while what is believed of its application is the same."""
         types = self._types(job)
         costs = self._cost(job, kind, types[0])
@@ -221,7 +221,9 @@ class Learner:
         mixing = kind.mixing.values()[0] if kind.mixing else 1.0
         return Told(job, held, belief, costs, spread, untried, mixing)
 
-    def _steadied(self, job: Job, kind: Kind, held: Held | None, speed: ByType, done: float) -> ByType:
+    def _steadied(
+        self, job: Job, kind: JobKind, held: Held | None, speed: ByType, done: float
+    ) -> ByType:
         """Keep the batch that a job has if another gains little."""
         best = speed.batch(held.device_type, held.workers) if held is not None else None
         if held is None or best is None or not self._steady or not kind.noise:
@@ -233,7 +235,7 @@ class Learner:
         return speed.with_batch(held.device_type, held.workers, now) if stays else speed
 
     def _left(
-        self, job: Job, kind: Kind, costs: Costs, done: float, ahead: Left | None
+        self, job: Job, kind: JobKind, costs: Costs, done: float, ahead: Left | None
     ) -> tuple[float, Left]:
         """Return the work at a job's end, and the s on one device until then.
 
@@ -259,19 +261,19 @@ class Learner:
             return end, Left(declared - passed, DECLARED)
         return end, self._all.coarse(passed, reached, FIRST, octave_left(end))
 
-    def _lengths_heard(self, job: Job, kind: Kind) -> tuple[float, int]:
+    def _lengths_heard(self, job: Job, kind: JobKind) -> tuple[float, int]:
         """Return what the work left follows from, beside the belief and what the job itself shows."""
         if _has_alike(job, kind):
             return self._scatter.usual, kind.lengths.count
         return kind.reached, self._ended
 
-    def _alike(self, kind: Kind) -> AlikeLeft:
+    def _alike(self, kind: JobKind) -> AlikeLeft:
         """Return what is left of the application's jobs by what they have done."""
         usual, lengths = self._scatter.usual, kind.lengths
         state = usual, lengths.count
         return self._kept(("alike", kind.name), state, lambda: AlikeLeft.of(lengths.sorted, usual))
 
-    def _declared(self, job: Job, kind: Kind, at: int) -> float:
+    def _declared(self, job: Job, kind: JobKind, at: int) -> float:
         """Return the s on one device that the user's duration, with the gang, comes to; 0: none."""
         if job.duration is None:
             return 0.0
@@ -279,14 +281,14 @@ class Learner:
         first, gang = next(asked, next(iter(self._node_devices))), max(1, job.workers.gang)
         return job.duration * self._speed(job, kind, at, at).rate(first, gang)
 
-    def _here(self, job: Job, kind: Kind, held: Held | None, speed: ByType) -> float | None:
+    def _here(self, job: Job, kind: JobKind, held: Held | None, speed: ByType) -> float | None:
         """Return the predicted speed on its devices, corrected by its measured step."""
         own = self._own.get(job.number)
         if held is None or own is None or own[0] != held:
             return None
         return self._measured(job, kind, held, speed, own[1])
 
-    def _measured(self, job: Job, kind: Kind, held: Held, speed: ByType, step: float) -> float:
+    def _measured(self, job: Job, kind: JobKind, held: Held, speed: ByType, step: float) -> float:
         """Return the work per s that steps of this length come to, compared with those predicted on as
         many devices; of several types, with those on one of its first type."""
         devices = 1 if held.beside else held.workers
@@ -298,7 +300,7 @@ class Learner:
         return speed.rate(held.device_type, devices) * predicted / step
 
     def _step_now(
-        self, job: Job, kind: Kind, device_type: str, batch: int | None, devices: int
+        self, job: Job, kind: JobKind, device_type: str, batch: int | None, devices: int
     ) -> float:
         """Return the s predicted of a step, nothing hoped for."""
         counts = self._counts(job, kind, device_type)
@@ -308,18 +310,18 @@ class Learner:
         alone = range(devices, devices + 1)
         return float(self._table(kind, device_type, (batch,), alone)[0][0, 0])
 
-    def _speed(self, job: Job, kind: Kind, begin: int, end: int) -> ByType:
+    def _speed(self, job: Job, kind: JobKind, begin: int, end: int) -> ByType:
         """Return the speed-up over one device of the first type by name between two stretches."""
         asked = ("speed", job.batch, job.workers.most, job.device_types, begin, end)
         return self._lately(kind, asked, lambda: self._speed_now(job, kind, begin, end))
 
-    def _speed_now(self, job: Job, kind: Kind, begin: int, end: int) -> ByType:
+    def _speed_now(self, job: Job, kind: JobKind, begin: int, end: int) -> ByType:
         every = {each: self._cost(job, kind, each) for each in self._types(job)}
         key = ("speed", kind.name, job.batch, job.workers.most, job.device_types, begin, end)
         found = self._kept(key, tuple(every.values()), lambda: _compared(every, begin, end))
         return self._fitting(job, kind, found)
 
-    def _fitting(self, job: Job, kind: Kind, speed: ByType) -> ByType:
+    def _fitting(self, job: Job, kind: JobKind, speed: ByType) -> ByType:
         """Leave out numbers of devices whose memory does not hold their parts of a fixed batch, unless
         that would leave nothing: what is foretold of memory may be wrong."""
         told = {name: each.most for name, each in kind.foreseen.items() if each.most < inf}
@@ -335,11 +337,11 @@ class Learner:
         gangs = range(job.workers.gang, job.workers.most + 1)
         return held if any(held.rate(name, k) for name, _ in held.tables for k in gangs) else speed
 
-    def _cost(self, job: Job, kind: Kind, device_type: str) -> Costs:
+    def _cost(self, job: Job, kind: JobKind, device_type: str) -> Costs:
         asked = ("cost", job.batch, job.workers.most, device_type)
         return self._lately(kind, asked, lambda: self._cost_now(job, kind, device_type))
 
-    def _cost_now(self, job: Job, kind: Kind, device_type: str) -> Costs:
+    def _cost_now(self, job: Job, kind: JobKind, device_type: str) -> Costs:
         batches, devices = self._batches(job, kind), self._counts(job, kind, device_type)
         live = self._free and kind.range is not None and kind.range.live
         key = ("cost", kind.name, device_type, batches, len(devices), live)
@@ -349,21 +351,23 @@ class Learner:
             lambda: Costs(batches, self._rates(kind, device_type, batches, devices), free=live),
         )
 
-    def _counts(self, job: Job, kind: Kind, device_type: str) -> range:
+    def _counts(self, job: Job, kind: JobKind, device_type: str) -> range:
         """Return the numbers of devices for which its speed is predicted."""
         steps, most = self._steps(kind, device_type), job.workers.most
         known = max(GROWTH * steps.widest, self._node_devices.get(device_type, 1))
         return range(1, (most if kind.foreseen else min(most, known)) + 1)
 
     def _table(
-        self, kind: Kind, device_type: str, batches: Batches, devices: Sequence[int]
+        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int]
     ) -> tuple[Array, Array]:
         """Return `_seconds` as it was last worked out, if it still holds."""
         key = ("seconds", kind.name, device_type, batches, devices)
         version = self._version(kind, device_type)
         return self._kept(key, version, lambda: self._seconds(kind, device_type, batches, devices))
 
-    def _rates(self, kind: Kind, device_type: str, batches: Batches, devices: Sequence[int]) -> Array:
+    def _rates(
+        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int]
+    ) -> Array:
         """Return work per s, (batches, devices, stretches)."""
         seconds, used = self._table(kind, device_type, batches, devices)
         # Before the first report: work is counted in steps of the smallest batch.
@@ -373,7 +377,7 @@ class Learner:
         gains = gain(values, kind.range.smallest, used[:, :, None])
         return np.asarray(gains / seconds[:, :, None], dtype=np.float64)
 
-    def _version(self, kind: Kind, device_type: str) -> tuple[object, ...]:
+    def _version(self, kind: JobKind, device_type: str) -> tuple[object, ...]:
         """Return what seconds depend on: whose reports, too, as two types' first may look alike."""
         live = kind.range is not None and kind.range.live
         heard = kind.batches.count if live else 0
@@ -381,7 +385,7 @@ class Learner:
         return base, self._steps(kind, device_type).known(), self._slower(kind, device_type), heard
 
     def _seconds(
-        self, kind: Kind, device_type: str, batches: Batches, devices: Sequence[int]
+        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int]
     ) -> tuple[Array, Array]:
         """Return s of a step and the batch actually used, (batches, devices), on packed devices.
 
@@ -399,17 +403,17 @@ class Learner:
             seconds[grid.at_once < kind.range.least_each] = np.inf
         return seconds, grid.used
 
-    def _grid(self, kind: Kind, batches: Batches, devices: Sequence[int], node: int) -> BatchGrid:
+    def _grid(self, kind: JobKind, batches: Batches, devices: Sequence[int], node: int) -> BatchGrid:
         """Return where these steps are asked for, worked out once."""
         key = ("grid", kind.name, batches, devices, node)
         return self._kept(key, None, lambda: grid_of(kind.split, batches, devices, node))
 
-    def _spread(self, job: Job, kind: Kind, device_type: str) -> float:
+    def _spread(self, job: Job, kind: JobKind, device_type: str) -> float:
         """Return the spread of a step on as many devices as were seen."""
         asked = ("spread", job.batch, job.workers.most, device_type)
         return self._lately(kind, asked, lambda: self._spread_now(job, kind, device_type))
 
-    def _spread_now(self, job: Job, kind: Kind, device_type: str) -> float:
+    def _spread_now(self, job: Job, kind: JobKind, device_type: str) -> float:
         steps, batch = self._steps(kind, device_type), self._batches(job, kind)[-1]
         devices = max(1, min(steps.widest, job.workers.most))
         place = PlacedSplit(
@@ -420,7 +424,7 @@ class Learner:
         spread = self._kept(key, version, lambda: steps.spread(place))
         return spread if device_type in kind.steps else hypot(spread, SPREAD)
 
-    def _batches(self, job: Job, kind: Kind) -> Batches:
+    def _batches(self, job: Job, kind: JobKind) -> Batches:
         if not self._free or kind.range is None:
             return (job.batch,)
         if not kind.range.live:
@@ -443,10 +447,10 @@ class Learner:
         self._memo.clear()
         self._told.clear()
 
-    def _kind(self, job: Job) -> Kind:
+    def _kind(self, job: Job) -> JobKind:
         name = job.application if job.application is not None else f"job {job.number}"
         if name not in self._kinds:
-            self._kinds[name] = Kind(name, self._ranges.get(name))
+            self._kinds[name] = JobKind(name, self._ranges.get(name))
         return self._kinds[name]
 
     def _types(self, job: Job) -> tuple[str, ...]:
@@ -455,13 +459,13 @@ class Learner:
         allowed = (each for each in job.device_types if each in self._node_devices)
         return tuple(sorted(allowed)) or tuple(sorted(self._node_devices))
 
-    def _steps(self, kind: Kind, device_type: str) -> StepTimes:
+    def _steps(self, kind: JobKind, device_type: str) -> StepTimes:
         """Return the reports of the type; without any, those of the best known type."""
         base = self._base(kind, device_type)
         told = base if base in kind.foreseen else device_type
         return kind.steps.get(base) or self._unseen(kind, told)
 
-    def _base(self, kind: Kind, device_type: str) -> str:
+    def _base(self, kind: JobKind, device_type: str) -> str:
         """Return the type that tells of this one: itself, or the best reported, or one foretold."""
         if device_type in (kind.steps or kind.foreseen):
             return device_type
@@ -469,7 +473,7 @@ class Learner:
             return max(kind.steps, key=lambda each: (kind.steps[each].widest, each))
         return min(kind.foreseen or self._node_devices, default=device_type)
 
-    def _slower(self, kind: Kind, device_type: str) -> float:
+    def _slower(self, kind: JobKind, device_type: str) -> float:
         """Return s of a step on the type per s on the one whose reports tell of it."""
         base = self._base(kind, device_type)
         if base == device_type:
@@ -477,7 +481,7 @@ class Learner:
         both = (each.steps for each in self._kinds.values() if {base, device_type} <= each.steps.keys())
         return slower(device_type, base, (_ratio(at[device_type], at[base]) for at in both))
 
-    def _unseen(self, kind: Kind, device_type: str) -> StepTimes:
+    def _unseen(self, kind: JobKind, device_type: str) -> StepTimes:
         """Return what is believed of an application's steps on a type before any was reported."""
         seen = kind.foreseen.get(device_type)
         prior = self._kept(
@@ -493,11 +497,11 @@ class Learner:
         found = [unknowns for steps in known if (unknowns := steps.unknowns()) is not None]
         return self._kept(("prior", device_type), len(found), lambda: prior_from(found))
 
-    def _lately(self, kind: Kind, asked: tuple[object, ...], make: Callable[[], T]) -> T:
+    def _lately(self, kind: JobKind, asked: tuple[object, ...], make: Callable[[], T]) -> T:
         """Return the last answer while what is believed of the application's steps is the same."""
         return self._kept(("lately", kind.name, *asked), self._belief(kind), make)
 
-    def _belief(self, kind: Kind) -> int:
+    def _belief(self, kind: JobKind) -> int:
         """Return a number that changes with what is believed of an application's steps.
 
         It is weighed when something was heard of the application, and of any other as long as they
@@ -510,7 +514,7 @@ class Learner:
                 kind.belief, kind.beliefs = belief, kind.beliefs + 1
         return kind.beliefs
 
-    def _weigh(self, kind: Kind) -> tuple[object, ...]:
+    def _weigh(self, kind: JobKind) -> tuple[object, ...]:
         """Return all that predictions of an application's steps follow from."""
         versions = [self._version(kind, each) for each in self._node_devices]
         batches = bool(kind.noise), kind.batches.largest, kind.way.version
@@ -527,12 +531,12 @@ class Learner:
         return found
 
 
-def _has_alike(job: Job, kind: Kind) -> bool:
+def _has_alike(job: Job, kind: JobKind) -> bool:
     """Whether enough jobs like it have ended to tell its length."""
     return len(kind.lengths) >= (1 if job.duration is None else ENOUGH)
 
 
-def _parts(job: Job, kind: Kind) -> list[int]:
+def _parts(job: Job, kind: JobKind) -> list[int]:
     """Return the samples at a time on each of 1, 2, ... devices."""
     return [kind.split(job.batch, k).at_once for k in range(1, job.workers.most + 1)]
 

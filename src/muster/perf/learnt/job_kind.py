@@ -15,7 +15,7 @@ counts its work in steps; large, so that every number of devices has about equal
 
 
 @dataclass(slots=True)
-class Kind:
+class JobKind:
     """Reports of the jobs of one application."""
 
     name: str
