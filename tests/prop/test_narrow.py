@@ -55,3 +55,10 @@ def test_jobs_that_clearly_get_something_or_nothing_have_one_choice_left() -> No
     rising = [(0.0, 10.0 - i, 18.0 - 2 * i) for i in range(8)]
     kept = narrow([(0, 1, 2)] * 8, rising, 8)
     assert [row.count(True) for row in kept.tolist()].count(1) >= 4
+
+
+def test_jobs_that_are_served_first_leave_the_others_as_few_choices() -> None:
+    rising = [(0.0, *((20.0 + 7 * i) * k**0.7 for k in range(1, 9))) for i in range(12)]
+    first = [(0.0, *(value + 1e6 for value in row[1:])) for row in rising[:2]]
+    kept = narrow([tuple(range(9))] * 14, [*first, *rising], 32)
+    assert kept.sum() <= 2 * 14

@@ -45,6 +45,16 @@ def test_with_nothing_to_go_by_a_job_takes_as_long_again() -> None:
     assert lengths().left(5000.0).spread == pytest.approx(log((1 / 0.16 - 1) / (1 / 0.84 - 1)) / 2)
 
 
+def test_what_is_left_beyond_a_length_is_the_same_however_often_it_is_asked() -> None:
+    found = lengths(100.0, 300.0, 700.0)
+    for done in (0.0, 50.0, 250.0, 499.0, 500.0, 600.0):
+        assert found.left(done, 500.0, 90.0) == lengths(100.0, 300.0, 700.0).left(done, 500.0, 90.0)
+    found.add(900.0)
+    assert found.left(250.0, 500.0, 90.0) == lengths(100.0, 300.0, 700.0, 900.0).left(
+        250.0, 500.0, 90.0
+    )
+
+
 @pytest.mark.parametrize(
     ("ended", "done", "left"),
     [

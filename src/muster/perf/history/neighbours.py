@@ -181,7 +181,11 @@ class Encounters:
 
     def worst(self, kind: str, neighbours: Iterable[Rival]) -> Rival | None:
         """Return the neighbour that is believed to slow a job most."""
-        return max(neighbours, key=lambda each: (self._known().of(kind, each), each.kind), default=None)
+        met = tuple(neighbours)
+        if not met:
+            return None
+        known = self._known()
+        return max(met, key=lambda each: (known.of(kind, each), each.kind))
 
     def slowdowns(self, kinds: Mapping[int, str]) -> Slowdowns:
         """Return what is believed, for jobs of these kinds."""

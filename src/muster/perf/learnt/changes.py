@@ -30,7 +30,8 @@ class ChangeKind(Enum):
 class ChangeCosts:
     """Mean costs by job and by application, s."""
 
-    _of: dict[tuple[str | int, ChangeKind], float] = field(default_factory=dict)
+    _resizes: dict[str | int, float] = field(default_factory=dict)
+    _starts: dict[str | int, float] = field(default_factory=dict)
     version: int = 0
     """Grows with every measurement."""
 
@@ -39,28 +40,31 @@ class ChangeCosts:
         if not (isfinite(seconds) and seconds >= 0):
             return
         self.version += 1
-        cost = log(max(seconds, LEAST))
+        cost, known = log(max(seconds, LEAST)), self._of(change)
         for who in (job, application, ANY) if job else (application, ANY):
-            before = self._of.get((who, change))
+            before = known.get(who)
             mean = cost if before is None else WEIGHT * cost + (1 - WEIGHT) * log(before)
-            self._of[who, change] = exp(mean)
+            known[who] = exp(mean)
 
     def cost(self, job: int, application: str, change: ChangeKind) -> float | None:
         """Return the expected s without progress; None: nothing was measured."""
-        known = self._of
-        own = known.get((job, change))
-        if own is None:
-            own = known.get((application, change))
-        if own is None and change is ChangeKind.START:
-            own = known.get((ANY, change))
-        return own
+        resize, start = self.all(job, application)
+        return start if change is ChangeKind.START else resize
 
     def all(self, job: int, application: str) -> tuple[float | None, float | None]:
         """Return the same of a resize and of a start."""
-        resize, start = ChangeKind.RESIZE, ChangeKind.START
-        return self.cost(job, application, resize), self.cost(job, application, start)
+        resizes, starts = self._resizes, self._starts  # hot path: of every job in every cycle
+        resize, start = resizes.get(job), starts.get(job)
+        if resize is None:
+            resize = resizes.get(application)
+        if start is None:
+            start = starts.get(application)
+        return resize, starts.get(ANY) if start is None else start
 
     def forget(self, job: int) -> None:
         """Drop a job; its application keeps what it has shown."""
-        for change in ChangeKind:
-            self._of.pop((job, change), None)
+        self._resizes.pop(job, None)
+        self._starts.pop(job, None)
+
+    def _of(self, change: ChangeKind) -> dict[str | int, float]:
+        return self._starts if change is ChangeKind.START else self._resizes

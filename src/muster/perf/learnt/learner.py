@@ -12,7 +12,7 @@ level beyond, unless the shape of its model foretells them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import exp, hypot, inf, log
 from typing import Any, TypeVar
 
@@ -21,18 +21,19 @@ import numpy as np
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.alike import AlikeLeft, Scatter
-from muster.perf.learnt.batches import Array, BatchRange, MeasuredBatches, Split, gain
+from muster.perf.learnt.batches import Array, BatchRange, gain
 from muster.perf.learnt.changes import ChangeCosts, ChangeKind
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.grid import BatchGrid, grid_of
 from muster.perf.learnt.held import Held, packed
+from muster.perf.learnt.job_kind import UNKNOWN_BATCH, JobKind
 from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed, octave_left
 from muster.perf.learnt.priors import prior_from
 from muster.perf.learnt.ratios import SPREAD, slower
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.tables import ByType
 from muster.perf.learnt.told import Told
-from muster.perf.learnt.way import Way, stretch
+from muster.perf.learnt.way import stretch
 from muster.perf.mixture import mixed_rate
 from muster.perf.speed.fitted import Prior
 from muster.perf.speed.foresight import Foresight
@@ -48,9 +49,6 @@ CHOICES = 20
 step's time is known."""
 KEPT = 4096
 """Most answers cached."""
-UNKNOWN_BATCH = 1 << 14
-"""Samples of a step where nobody says how many: the same on any number of devices, since such a job
-counts its work in steps; large, so that every number of devices has about equal parts of it."""
 WEIGHT = 0.5
 """Weight of a job's newest report in the mean of those from one placement."""
 
@@ -71,47 +69,6 @@ class StepReport:
     """The factor by which neighbours are known to make the step longer."""
 
 
-@dataclass(slots=True)
-class _Kind:
-    """Reports of the jobs of one application."""
-
-    name: str
-    range: BatchRange | None
-    steps: dict[str, StepTimes] = field(default_factory=dict)
-    """By device type."""
-    noise: Way = field(default_factory=Way)
-    """Gradient noise in samples."""
-    worth: Way = field(default_factory=Way)
-    """Work of a sample, where noise or range are unknown."""
-    lengths: Lengths = field(default_factory=Lengths)
-    reached: float = 0.0
-    """The most work any of them has done."""
-    batches: MeasuredBatches = field(default_factory=MeasuredBatches)
-    """Steps by batch, of those whose batch is free."""
-    foreseen: Mapping[str, Foresight] = field(default_factory=dict)
-    """What the shape of its model foretells, by device type."""
-    at_once: int = 0
-    """Most samples that a device computes at once; 0: all of its share."""
-    heard: int = 0
-    """Counts what it was told."""
-    mixing: Way = field(default_factory=Way)
-    """Speed on several device types together over what was predicted; it has one stretch."""
-
-    @property
-    def way(self) -> Way:
-        return self.noise if self.noise else self.worth
-
-    def split(self, batch: int | None, devices: int) -> Split:
-        """Split a batch: without known limits in as few passes as it can."""
-        if batch is None:
-            return Split(devices, max(1, UNKNOWN_BATCH // devices), 0)
-        if self.range is not None:
-            return self.range.split(batch, devices)
-        local = -(-batch // devices)
-        passes = -(-local // self.at_once) if self.at_once else 1
-        return Split(devices, -(-local // passes), passes - 1)
-
-
 class Learner:
     """Learns from reports, and predicts."""
 
@@ -129,7 +86,7 @@ class Learner:
         self._node_devices = dict(node_devices)
         self._ranges = dict(ranges or {})
         self._free = free_batch
-        self._kinds: dict[str, _Kind] = {}
+        self._kinds: dict[str, JobKind] = {}
         self._all = Lengths()
         """All ended jobs, in s on one device."""
         self._scatter = Scatter()
@@ -174,7 +131,7 @@ class Learner:
         else:
             self._own[job.number] = held, report.step
 
-    def _learn_mixing(self, job: Job, kind: _Kind, held: Held, report: StepReport) -> None:
+    def _learn_mixing(self, job: Job, kind: JobKind, held: Held, report: StepReport) -> None:
         """Take in a step on devices of several types: curves are of one type each."""
         at = stretch(kind.reached)
         speed = self._speed(job, kind, at, at)
@@ -228,18 +185,19 @@ class Learner:
         # Not only by reports: a job believed longer than its like, having done a little more than they
         # have shown, would be stopped for them, and each of them in turn.
         kind.reached = max(kind.reached, done)
-        heard, told = self._heard_by(kind), self._told.get(job.number)
-        if told is None or not told.holds_for(job, held, heard):
-            told = self._told[job.number] = self._tell(job, kind, held, heard)
-        changes = self._changes.all(job.number, kind.name)
-        given = done, ahead, kind.reached, self._ended, changes
+        belief, told = self._belief(kind), self._told.get(job.number)
+        if told is None or not told.holds_for(job, held, belief):
+            told = self._told[job.number] = self._tell(job, kind, held, belief)
+        changes, own = self._changes.all(job.number, kind.name), self._own.get(job.number)
+        given = done, ahead, self._lengths_heard(job, kind), changes, own
         if (known := told.follows_from(given)) is not None:
             return known
         end, left = self._left(job, kind, told.costs, done, ahead)
         stretches = stretch(done), stretch(end)
-        if told.steady is None or stretches != told.stretches:
+        if told.steady is None or stretches != told.stretches or own is not told.own:
             speed = self._speed(job, kind, *stretches)
-            told.here, told.stretches = self._here(job, kind, held, speed), stretches
+            told.here, told.own = self._here(job, kind, held, speed), own
+            told.stretches = stretches
             told.steady = self._steadied(job, kind, held, speed, end)
         known = Outlook(
             left.middle,
@@ -254,16 +212,18 @@ class Learner:
         told.given, told.outlook = given, known
         return known
 
-    def _tell(self, job: Job, kind: _Kind, held: Held | None, heard: tuple[int, int]) -> Told:
-        """Return what holds of a job until something is heard."""
+    def _tell(self, job: Job, kind: JobKind, held: Held | None, belief: int) -> Told:
+        """Return what holds of a job while what is believed of its application is the same."""
         types = self._types(job)
         costs = self._cost(job, kind, types[0])
         spread = min(self._spread(job, kind, each) for each in types)
         untried = tuple(each for each in types if each not in kind.steps)
         mixing = kind.mixing.values()[0] if kind.mixing else 1.0
-        return Told(job, held, heard, costs, spread, untried, mixing)
+        return Told(job, held, belief, costs, spread, untried, mixing)
 
-    def _steadied(self, job: Job, kind: _Kind, held: Held | None, speed: ByType, done: float) -> ByType:
+    def _steadied(
+        self, job: Job, kind: JobKind, held: Held | None, speed: ByType, done: float
+    ) -> ByType:
         """Keep the batch that a job has if another gains little."""
         best = speed.batch(held.device_type, held.workers) if held is not None else None
         if held is None or best is None or not self._steady or not kind.noise:
@@ -275,7 +235,7 @@ class Learner:
         return speed.with_batch(held.device_type, held.workers, now) if stays else speed
 
     def _left(
-        self, job: Job, kind: _Kind, costs: Costs, done: float, ahead: Left | None
+        self, job: Job, kind: JobKind, costs: Costs, done: float, ahead: Left | None
     ) -> tuple[float, Left]:
         """Return the work at a job's end, and the s on one device until then.
 
@@ -287,7 +247,7 @@ class Learner:
             end = max(job.work, done)
             return end, Left(costs.alone(done, end), 0.0)
         work = ahead
-        if len(kind.lengths) >= (1 if job.duration is None else ENOUGH):
+        if _has_alike(job, kind):
             alike = self._alike(kind).left(done)
             work = alike if ahead is None else agreed(ahead, alike)
         if work is not None:
@@ -301,13 +261,19 @@ class Learner:
             return end, Left(declared - passed, DECLARED)
         return end, self._all.coarse(passed, reached, FIRST, octave_left(end))
 
-    def _alike(self, kind: _Kind) -> AlikeLeft:
+    def _lengths_heard(self, job: Job, kind: JobKind) -> tuple[float, int]:
+        """Return what the work left follows from, beside the belief and what the job itself shows."""
+        if _has_alike(job, kind):
+            return self._scatter.usual, kind.lengths.count
+        return kind.reached, self._ended
+
+    def _alike(self, kind: JobKind) -> AlikeLeft:
         """Return what is left of the application's jobs by what they have done."""
         usual, lengths = self._scatter.usual, kind.lengths
         state = usual, lengths.count
         return self._kept(("alike", kind.name), state, lambda: AlikeLeft.of(lengths.sorted, usual))
 
-    def _declared(self, job: Job, kind: _Kind, at: int) -> float:
+    def _declared(self, job: Job, kind: JobKind, at: int) -> float:
         """Return the s on one device that the user's duration, with the gang, comes to; 0: none."""
         if job.duration is None:
             return 0.0
@@ -315,45 +281,47 @@ class Learner:
         first, gang = next(asked, next(iter(self._node_devices))), max(1, job.workers.gang)
         return job.duration * self._speed(job, kind, at, at).rate(first, gang)
 
-    def _here(self, job: Job, kind: _Kind, held: Held | None, speed: ByType) -> float | None:
+    def _here(self, job: Job, kind: JobKind, held: Held | None, speed: ByType) -> float | None:
         """Return the predicted speed on its devices, corrected by its measured step."""
         own = self._own.get(job.number)
         if held is None or own is None or own[0] != held:
             return None
         return self._measured(job, kind, held, speed, own[1])
 
-    def _measured(self, job: Job, kind: _Kind, held: Held, speed: ByType, step: float) -> float:
+    def _measured(self, job: Job, kind: JobKind, held: Held, speed: ByType, step: float) -> float:
         """Return the work per s that steps of this length come to, compared with those predicted on as
         many devices; of several types, with those on one of its first type."""
         devices = 1 if held.beside else held.workers
         batch = held.batch or job.batch
         asked = ("step", held.device_type, devices, batch)
         predicted = self._lately(
-            kind, asked, lambda: self._step_now(kind, held.device_type, batch, devices)
+            kind, asked, lambda: self._step_now(job, kind, held.device_type, batch, devices)
         )
         return speed.rate(held.device_type, devices) * predicted / step
 
-    def _step_now(self, kind: _Kind, device_type: str, batch: int | None, devices: int) -> float:
-        """Return the s predicted of a step."""
-        seconds, _ = self._kept(
-            ("step", kind.name, device_type, devices, batch),
-            self._version(kind, device_type),
-            lambda: self._seconds(kind, device_type, (batch,), (devices,)),
-        )
-        return float(seconds[0, 0])
+    def _step_now(
+        self, job: Job, kind: JobKind, device_type: str, batch: int | None, devices: int
+    ) -> float:
+        """Return the s predicted of a step, nothing hoped for."""
+        counts = self._counts(job, kind, device_type)
+        measured = min(self._steps(kind, device_type).widest, len(counts))
+        if devices <= measured and self._batches(job, kind) == (batch,):
+            return float(self._table(kind, device_type, (batch,), counts)[0][0, devices - 1])
+        alone = range(devices, devices + 1)
+        return float(self._table(kind, device_type, (batch,), alone)[0][0, 0])
 
-    def _speed(self, job: Job, kind: _Kind, begin: int, end: int) -> ByType:
+    def _speed(self, job: Job, kind: JobKind, begin: int, end: int) -> ByType:
         """Return the speed-up over one device of the first type by name between two stretches."""
         asked = ("speed", job.batch, job.workers.most, job.device_types, begin, end)
         return self._lately(kind, asked, lambda: self._speed_now(job, kind, begin, end))
 
-    def _speed_now(self, job: Job, kind: _Kind, begin: int, end: int) -> ByType:
+    def _speed_now(self, job: Job, kind: JobKind, begin: int, end: int) -> ByType:
         every = {each: self._cost(job, kind, each) for each in self._types(job)}
         key = ("speed", kind.name, job.batch, job.workers.most, job.device_types, begin, end)
         found = self._kept(key, tuple(every.values()), lambda: _compared(every, begin, end))
         return self._fitting(job, kind, found)
 
-    def _fitting(self, job: Job, kind: _Kind, speed: ByType) -> ByType:
+    def _fitting(self, job: Job, kind: JobKind, speed: ByType) -> ByType:
         """Leave out numbers of devices whose memory does not hold their parts of a fixed batch, unless
         that would leave nothing: what is foretold of memory may be wrong."""
         told = {name: each.most for name, each in kind.foreseen.items() if each.most < inf}
@@ -369,16 +337,12 @@ class Learner:
         gangs = range(job.workers.gang, job.workers.most + 1)
         return held if any(held.rate(name, k) for name, _ in held.tables for k in gangs) else speed
 
-    def _cost(self, job: Job, kind: _Kind, device_type: str) -> Costs:
+    def _cost(self, job: Job, kind: JobKind, device_type: str) -> Costs:
         asked = ("cost", job.batch, job.workers.most, device_type)
         return self._lately(kind, asked, lambda: self._cost_now(job, kind, device_type))
 
-    def _cost_now(self, job: Job, kind: _Kind, device_type: str) -> Costs:
-        steps = self._steps(kind, device_type)
-        known = max(GROWTH * steps.widest, self._node_devices[device_type])
-        most = job.workers.most
-        devices = range(1, (most if kind.foreseen else min(most, known)) + 1)
-        batches = self._batches(job, kind)
+    def _cost_now(self, job: Job, kind: JobKind, device_type: str) -> Costs:
+        batches, devices = self._batches(job, kind), self._counts(job, kind, device_type)
         live = self._free and kind.range is not None and kind.range.live
         key = ("cost", kind.name, device_type, batches, len(devices), live)
         return self._kept(
@@ -387,13 +351,25 @@ class Learner:
             lambda: Costs(batches, self._rates(kind, device_type, batches, devices), free=live),
         )
 
-    def _rates(self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]) -> Array:
-        """Return work per s, (batches, devices, stretches)."""
-        key = ("seconds", kind.name, device_type, batches, len(devices))
+    def _counts(self, job: Job, kind: JobKind, device_type: str) -> range:
+        """Return the numbers of devices for which its speed is predicted."""
+        steps, most = self._steps(kind, device_type), job.workers.most
+        known = max(GROWTH * steps.widest, self._node_devices.get(device_type, 1))
+        return range(1, (most if kind.foreseen else min(most, known)) + 1)
+
+    def _table(
+        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int]
+    ) -> tuple[Array, Array]:
+        """Return `_seconds` as it was last worked out, if it still holds."""
+        key = ("seconds", kind.name, device_type, batches, devices)
         version = self._version(kind, device_type)
-        seconds, used = self._kept(
-            key, version, lambda: self._seconds(kind, device_type, batches, devices)
-        )
+        return self._kept(key, version, lambda: self._seconds(kind, device_type, batches, devices))
+
+    def _rates(
+        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int]
+    ) -> Array:
+        """Return work per s, (batches, devices, stretches)."""
+        seconds, used = self._table(kind, device_type, batches, devices)
         # Before the first report: work is counted in steps of the smallest batch.
         values = np.array(kind.way.values() if kind.way else [1 / (batches[0] or UNKNOWN_BATCH)])
         if kind.range is None or not kind.noise:
@@ -401,7 +377,7 @@ class Learner:
         gains = gain(values, kind.range.smallest, used[:, :, None])
         return np.asarray(gains / seconds[:, :, None], dtype=np.float64)
 
-    def _version(self, kind: _Kind, device_type: str) -> tuple[object, ...]:
+    def _version(self, kind: JobKind, device_type: str) -> tuple[object, ...]:
         """Return what seconds depend on: whose reports, too, as two types' first may look alike."""
         live = kind.range is not None and kind.range.live
         heard = kind.batches.count if live else 0
@@ -409,7 +385,7 @@ class Learner:
         return base, self._steps(kind, device_type).known(), self._slower(kind, device_type), heard
 
     def _seconds(
-        self, kind: _Kind, device_type: str, batches: Batches, devices: Sequence[int]
+        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int]
     ) -> tuple[Array, Array]:
         """Return s of a step and the batch actually used, (batches, devices), on packed devices.
 
@@ -427,17 +403,17 @@ class Learner:
             seconds[grid.at_once < kind.range.least_each] = np.inf
         return seconds, grid.used
 
-    def _grid(self, kind: _Kind, batches: Batches, devices: Sequence[int], node: int) -> BatchGrid:
+    def _grid(self, kind: JobKind, batches: Batches, devices: Sequence[int], node: int) -> BatchGrid:
         """Return where these steps are asked for, worked out once."""
         key = ("grid", kind.name, batches, devices, node)
         return self._kept(key, None, lambda: grid_of(kind.split, batches, devices, node))
 
-    def _spread(self, job: Job, kind: _Kind, device_type: str) -> float:
+    def _spread(self, job: Job, kind: JobKind, device_type: str) -> float:
         """Return the spread of a step on as many devices as were seen."""
         asked = ("spread", job.batch, job.workers.most, device_type)
         return self._lately(kind, asked, lambda: self._spread_now(job, kind, device_type))
 
-    def _spread_now(self, job: Job, kind: _Kind, device_type: str) -> float:
+    def _spread_now(self, job: Job, kind: JobKind, device_type: str) -> float:
         steps, batch = self._steps(kind, device_type), self._batches(job, kind)[-1]
         devices = max(1, min(steps.widest, job.workers.most))
         place = PlacedSplit(
@@ -448,7 +424,7 @@ class Learner:
         spread = self._kept(key, version, lambda: steps.spread(place))
         return spread if device_type in kind.steps else hypot(spread, SPREAD)
 
-    def _batches(self, job: Job, kind: _Kind) -> Batches:
+    def _batches(self, job: Job, kind: JobKind) -> Batches:
         if not self._free or kind.range is None:
             return (job.batch,)
         if not kind.range.live:
@@ -471,10 +447,10 @@ class Learner:
         self._memo.clear()
         self._told.clear()
 
-    def _kind(self, job: Job) -> _Kind:
+    def _kind(self, job: Job) -> JobKind:
         name = job.application if job.application is not None else f"job {job.number}"
         if name not in self._kinds:
-            self._kinds[name] = _Kind(name, self._ranges.get(name))
+            self._kinds[name] = JobKind(name, self._ranges.get(name))
         return self._kinds[name]
 
     def _types(self, job: Job) -> tuple[str, ...]:
@@ -483,13 +459,13 @@ class Learner:
         allowed = (each for each in job.device_types if each in self._node_devices)
         return tuple(sorted(allowed)) or tuple(sorted(self._node_devices))
 
-    def _steps(self, kind: _Kind, device_type: str) -> StepTimes:
+    def _steps(self, kind: JobKind, device_type: str) -> StepTimes:
         """Return the reports of the type; without any, those of the best known type."""
         base = self._base(kind, device_type)
         told = base if base in kind.foreseen else device_type
         return kind.steps.get(base) or self._unseen(kind, told)
 
-    def _base(self, kind: _Kind, device_type: str) -> str:
+    def _base(self, kind: JobKind, device_type: str) -> str:
         """Return the type that tells of this one: itself, or the best reported, or one foretold."""
         if device_type in (kind.steps or kind.foreseen):
             return device_type
@@ -497,7 +473,7 @@ class Learner:
             return max(kind.steps, key=lambda each: (kind.steps[each].widest, each))
         return min(kind.foreseen or self._node_devices, default=device_type)
 
-    def _slower(self, kind: _Kind, device_type: str) -> float:
+    def _slower(self, kind: JobKind, device_type: str) -> float:
         """Return s of a step on the type per s on the one whose reports tell of it."""
         base = self._base(kind, device_type)
         if base == device_type:
@@ -505,7 +481,7 @@ class Learner:
         both = (each.steps for each in self._kinds.values() if {base, device_type} <= each.steps.keys())
         return slower(device_type, base, (_ratio(at[device_type], at[base]) for at in both))
 
-    def _unseen(self, kind: _Kind, device_type: str) -> StepTimes:
+    def _unseen(self, kind: JobKind, device_type: str) -> StepTimes:
         """Return what is believed of an application's steps on a type before any was reported."""
         seen = kind.foreseen.get(device_type)
         prior = self._kept(
@@ -521,13 +497,29 @@ class Learner:
         found = [unknowns for steps in known if (unknowns := steps.unknowns()) is not None]
         return self._kept(("prior", device_type), len(found), lambda: prior_from(found))
 
-    def _lately(self, kind: _Kind, asked: tuple[object, ...], make: Callable[[], T]) -> T:
-        """Return the last answer while nothing was heard that could change it: of this application,
-        and of any other as long as they tell of types on which this one was not measured."""
-        return self._kept(("lately", kind.name, *asked), self._heard_by(kind), make)
+    def _lately(self, kind: JobKind, asked: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Return the last answer while what is believed of the application's steps is the same."""
+        return self._kept(("lately", kind.name, *asked), self._belief(kind), make)
 
-    def _heard_by(self, kind: _Kind) -> tuple[int, int]:
-        return kind.heard, self._heard if len(kind.steps) < len(self._node_devices) else -1
+    def _belief(self, kind: JobKind) -> int:
+        """Return a number that changes with what is believed of an application's steps.
+
+        It is weighed when something was heard of the application, and of any other as long as they
+        tell of types on which this one was not measured. Most reports only confirm it.
+        """
+        heard = kind.heard, self._heard if len(kind.steps) < len(self._node_devices) else -1
+        if heard != kind.weighed:
+            kind.weighed, belief = heard, self._weigh(kind)
+            if belief != kind.belief:
+                kind.belief, kind.beliefs = belief, kind.beliefs + 1
+        return kind.beliefs
+
+    def _weigh(self, kind: JobKind) -> tuple[object, ...]:
+        """Return all that predictions of an application's steps follow from."""
+        versions = [self._version(kind, each) for each in self._node_devices]
+        batches = bool(kind.noise), kind.batches.largest, kind.way.version
+        mixing = kind.mixing.values() if kind.mixing else []
+        return versions, tuple(kind.steps), batches, mixing, kind.foreseen
 
     def _kept(self, key: tuple[object, ...], state: object, make: Callable[[], T]) -> T:
         known = self._memo.get(key)
@@ -539,7 +531,12 @@ class Learner:
         return found
 
 
-def _parts(job: Job, kind: _Kind) -> list[int]:
+def _has_alike(job: Job, kind: JobKind) -> bool:
+    """Whether enough jobs like it have ended to tell its length."""
+    return len(kind.lengths) >= (1 if job.duration is None else ENOUGH)
+
+
+def _parts(job: Job, kind: JobKind) -> list[int]:
     """Return the samples at a time on each of 1, 2, ... devices."""
     return [kind.split(job.batch, k).at_once for k in range(1, job.workers.most + 1)]
 

@@ -55,6 +55,9 @@ def agreed(one: Left, other: Left) -> Left:
     return Left(exp(middle / sum(weights)), sum(weights) ** -0.5)
 
 
+_Beyond = tuple[float, float, float, float]
+
+
 class Lengths:
     """Lengths of the jobs of one kind that have ended."""
 
@@ -63,6 +66,9 @@ class Lengths:
         self._sorted: list[float] = []
         self.count = 0
         """Of all that were added, those no longer kept too."""
+        self._beyond: dict[tuple[float, float], _Beyond] = {}
+        """Quantiles beyond some length, since the last was added: a job that runs asks for the same
+        ones until it exceeds that length."""
 
     def __len__(self) -> int:
         return len(self._order)
@@ -70,6 +76,7 @@ class Lengths:
     def add(self, work: float) -> None:
         """Add the length of a job that has ended."""
         self.count += 1
+        self._beyond.clear()
         self._order.append(work)
         insort(self._sorted, work)
         if len(self._order) > KEPT:
@@ -90,14 +97,24 @@ class Lengths:
 
     def left(self, done: float, exceeds: float = 0.0, first: float = 0.0) -> Left:
         """Return what is left of a job that has done `done` and is known to exceed `exceeds`."""
-        least = max(done, exceeds)
-        alive = self._sorted[bisect_right(self._sorted, least) :]
-        tail = alive[-1] if alive else max(least, first / 2)
+        exceeds, keep = max(done, exceeds), done < exceeds
+        beyond = self._beyond.get((exceeds, first))
+        if beyond is None:
+            beyond = self._quantiles(exceeds, first)
+            if keep:
+                self._beyond[exceeds, first] = beyond
+        low, middle, high, tail = beyond
         least = LEAST * tail
-        low, middle, high = [
-            max(_quantile(alive, tail, part) - done, least) for part in (SIGMA, 0.5, 1 - SIGMA)
-        ]
-        return Left(middle, log(high / low) / 2)
+        middle = max(middle - done, least)
+        return Left(middle, log(max(high - done, least) / max(low - done, least)) / 2)
+
+    def _quantiles(self, exceeds: float, first: float) -> "_Beyond":
+        """Return a deviation below the middle of those that exceed this, the middle, one above, and
+        where the tail begins."""
+        alive = self._sorted[bisect_right(self._sorted, exceeds) :]
+        tail = alive[-1] if alive else max(exceeds, first / 2)
+        low, middle, high = [_quantile(alive, tail, part) for part in (SIGMA, 0.5, 1 - SIGMA)]
+        return low, middle, high, tail
 
 
 def octave_left(work: float) -> float:

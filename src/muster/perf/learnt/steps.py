@@ -86,9 +86,12 @@ class StepTimes:
     def __init__(self, prior: Prior = PRIOR) -> None:
         """`prior`: the belief before the first report."""
         self._prior = prior
-        self._reports: dict[StepSetting, list[PlacedSample]] = {}
+        self._reports: dict[StepSetting, list[_Logs]] = {}
+        """By setting, the one heard of last at the end."""
         self._means: dict[StepSetting, PlacedSample] = {}
-        """Of the reports of each setting."""
+        """Of the reports of each setting, in the order in which they were first seen."""
+        self._places: Places | None = None
+        """The settings of these, while they stay the same ones."""
         self._fitted_to: dict[StepSetting, float] = {}
         """Logarithm of the s of each setting at the last fit."""
         self._fit: FittedSpeed | None = None
@@ -114,15 +117,15 @@ class StepTimes:
         if known is None:
             self._stale = self._stale or self._surprised(sample)
             self._make_room()
-            self._reports[setting] = [sample]
-            self._means[setting] = _mean([sample])
-            self._moved_on = True
+            self._reports[setting] = first = [_logs(sample)]
+            self._means[setting] = _mean(setting, first)
+            self._places, self._moved_on = None, True
             return
         off = abs(log(sample.seconds) - log(self._means[setting].seconds))
         kept = known[-DOUBTED:] if off > SURPRISE else known
         self._reports.pop(setting)
-        self._reports[setting] = mended = [*kept, sample][-AVERAGED:]
-        self._means[setting] = _mean(mended)
+        self._reports[setting] = mended = [*kept, _logs(sample)][-AVERAGED:]
+        self._means[setting] = _mean(setting, mended)
         mean = log(self._means[setting].seconds)
         self._stale = self._stale or _apart(mean, self._fitted_to.get(setting)) > SURPRISE
         surer = len(mended) > len(known) and len(mended).bit_count() == 1
@@ -151,17 +154,19 @@ class StepTimes:
         """Take in what has changed: the form if it is wrong, else only what it leaves."""
         if not (self._stale or self._moved_on):
             return
-        means = {setting: self._means[setting] for setting in self._reports}
+        means = self._means
         if self._stale:
-            fit = fit_placed(list(means.values()), self._prior)
+            fit = fit_placed([means[setting] for setting in self._reports], self._prior)
             self._fit = None if isinstance(fit, Unknown) else fit
             self._fits += 1
             self._fitted_to = {setting: log(mean.seconds) for setting, mean in means.items()}
         self._known = {setting: log(mean.seconds) for setting, mean in means.items()}
         if self._fit is not None:
-            places = Places(list(means))
+            if self._places is None:
+                self._places = Places(list(means))
+            places = self._places
             off = np.array(list(self._known.values())) - places.logs(self._fit)[0]
-            counts = [len(reports) for reports in self._reports.values()]
+            counts = [len(self._reports[setting]) for setting in means]
             self._rest = Residue.of(places.coordinates, off, counts)
         self._stale = self._moved_on = False
         self._version += 1
@@ -237,10 +242,18 @@ def _one_pass(place: PlacedSplit, seconds: float, sync: float | None) -> PlacedS
     return PlacedSample(place.setting, last, exchanged)
 
 
-def _mean(reports: Sequence[PlacedSample]) -> PlacedSample:
+_Logs = tuple[float, float | None]
+"""Logarithms of the s of a step and of its computing; None: synchronising was not measured."""
+
+
+def _logs(sample: PlacedSample) -> _Logs:
+    return log(sample.seconds), None if sample.sync is None else log(sample.computing)
+
+
+def _mean(setting: StepSetting, reports: Sequence[_Logs]) -> PlacedSample:
     """Return one sample for all reports of a setting: log means of step and computing."""
-    seconds = exp(sum([log(each.seconds) for each in reports]) / len(reports))
-    if None in [each.sync for each in reports]:
-        return PlacedSample(reports[0].setting, seconds)
-    computing = exp(sum([log(each.computing) for each in reports]) / len(reports))
-    return PlacedSample(reports[0].setting, seconds, max(seconds - computing, 0.0))
+    seconds = exp(sum([step for step, _ in reports]) / len(reports))
+    known = [computing for _, computing in reports if computing is not None]
+    if len(known) < len(reports):
+        return PlacedSample(setting, seconds)
+    return PlacedSample(setting, seconds, max(seconds - exp(sum(known) / len(known)), 0.0))

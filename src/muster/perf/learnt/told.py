@@ -15,8 +15,8 @@ class Told:
 
     job: Job
     held: Held | None
-    heard: tuple[int, int]
-    """What the learner had heard by then."""
+    belief: int
+    """What was believed of its application's steps (see `Learner._belief`)."""
     costs: Costs
     spread: float
     """Of its speed."""
@@ -24,15 +24,18 @@ class Told:
     mixing: float
     stretches: tuple[int, int] = (-1, -1)
     """Where it was, and where it will end: its speed is that of the work between."""
+    own: tuple[Held, float] | None = None
+    """Its own measured step, and where."""
     here: float | None = None
+    """The speed that follows from it."""
     steady: ByType | None = None
     given: tuple[object, ...] = ()
     """All else that the outlook followed from."""
     outlook: Outlook | None = None
 
-    def holds_for(self, job: Job, held: Held | None, heard: tuple[int, int]) -> bool:
-        """Whether it is of the same job on the same devices, and nothing was heard since."""
-        return job is self.job and heard == self.heard and (held is self.held or held == self.held)
+    def holds_for(self, job: Job, held: Held | None, belief: int) -> bool:
+        """Whether it is of the same job on the same devices, by the same belief."""
+        return job is self.job and belief == self.belief and (held is self.held or held == self.held)
 
     def follows_from(self, given: tuple[object, ...]) -> Outlook | None:
         """Return the outlook if it followed from just this."""

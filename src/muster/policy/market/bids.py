@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
-from operator import attrgetter
+from math import inf
+from operator import attrgetter, mul
 
 import numpy as np
 
@@ -133,13 +134,14 @@ def _curve(prospect: Prospect, device_type: str, capacity: int, thrift: float = 
     if max(rates, default=0.0) <= NOTHING:
         return None
     devices = tuple(count * prospect.each for count in workers)
-    speeds = np.array(rates)
-    slowness = np.divide(1.0, speeds, out=np.full(len(rates), np.inf), where=speeds > NOTHING)
+    # Plain numbers: most curves have fewer than twenty.
+    slowness = [1.0 / rate if rate > NOTHING else inf for rate in rates]
     peaks = tuple(accumulate(rates, max))
     steps = gains(devices, rates)
-    cheapest = float((slowness * devices).min())
+    cheapest = min(map(mul, slowness, devices))
     useful = devices[rates.index(peaks[-1])]
-    return Curve(workers, devices, speeds, slowness, peaks, steps, servers, cheapest, useful)
+    speeds = np.array(rates), np.array(slowness)
+    return Curve(workers, devices, *speeds, peaks, steps, servers, cheapest, useful)
 
 
 def _all_servers(prospect: Prospect, device_type: str, workers: Sequence[int]) -> tuple[int, ...]:
@@ -205,6 +207,7 @@ class Bid:
         self._nodes = view.cluster.index
         """Which node has what devices."""
         self._note_constants()
+        self._believed = _BELIEVED(outlook)
         self.origin = self
 
     def _note_constants(self) -> None:
@@ -239,7 +242,7 @@ class Bid:
     def is_of(self, view: View, state: JobState, outlook: Outlook) -> bool:
         """Whether it would be made the same now, but for the job's progress."""
         same = state is self.state and view.cluster.index is self._nodes
-        return same and _BELIEVED(outlook) == _BELIEVED(self.outlook)
+        return same and _BELIEVED(outlook) == self._believed
 
     def to_deal(self, outlook: Outlook) -> "Bid":
         """Return a copy with this progress, to be dealt to; `origin` stays as it was made."""

@@ -8,6 +8,7 @@ that most jobs have one choice left, and the rest is quickly solved exactly.
 """
 
 from collections.abc import Sequence
+from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,11 @@ Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 Kept = npt.NDArray[np.bool_]
 
-HALVINGS = 12
-"""Of the price's range: the bounds are then within a thousandth of a slope."""
+HALVINGS = 14
+"""Of the price's range, by ratio: the bounds are then within a thousandth of the price."""
+RANGE = 1e-9
+"""The lowest price tried, as a part of the highest: jobs that are served first, or that others may not
+stop, are worth thousands of times as much as a further device is to the rest."""
 ROUNDING = 1e-9
 """Relative error of the bounds: what is that close is kept."""
 
@@ -53,13 +57,14 @@ class _Table:
     def settle(self) -> tuple[Whole, float]:
         """Return the lowest price found at which no more devices are asked for than there are, and
         what is asked for then."""
-        low, picks = 0.0, self.values.argmax(axis=1)
+        picks = self.values.argmax(axis=1)
         if self._asked(picks) <= self.devices:
             return picks, 0.0
         slopes = self.values[:, 1:] / np.maximum(self.counts[:, 1:], 1)
         high, picks = float(slopes.max()) * (1 + ROUNDING), np.zeros_like(picks)
+        low = RANGE * high
         for _ in range(HALVINGS):
-            price = (low + high) / 2
+            price = sqrt(low * high)
             tried = (self.values - price * self.counts).argmax(axis=1)
             asked = self._asked(tried)
             if asked > self.devices:

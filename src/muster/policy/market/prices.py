@@ -55,11 +55,11 @@ def gains(devices: Sequence[int], speeds: Sequence[float]) -> Array:
     """Return what each further device adds to a job's speed, on the concave hull."""
     counts, values = (0, *devices), (0.0, *speeds)
     corners = hull(counts, values)
-    steps = [counts[b] - counts[a] for a, b in pairwise(corners)]
-    slopes = [
-        (values[b] - values[a]) / step for (a, b), step in zip(pairwise(corners), steps, strict=True)
-    ]
-    return np.repeat(np.array(slopes, dtype=float), steps)
+    found: list[float] = []
+    for a, b in pairwise(corners):
+        step = counts[b] - counts[a]
+        found += [(values[b] - values[a]) / step] * step
+    return np.array(found, dtype=float)
 
 
 class Market:

@@ -1,0 +1,61 @@
+"""What the jobs of one application have reported."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from muster.perf.learnt.batches import BatchRange, MeasuredBatches, Split
+from muster.perf.learnt.lengths import Lengths
+from muster.perf.learnt.steps import StepTimes
+from muster.perf.learnt.way import Way
+from muster.perf.speed.foresight import Foresight
+
+UNKNOWN_BATCH = 1 << 14
+"""Samples of a step where nobody says how many: the same on any number of devices, since such a job
+counts its work in steps; large, so that every number of devices has about equal parts of it."""
+
+
+@dataclass(slots=True)
+class JobKind:
+    """Reports of the jobs of one application."""
+
+    name: str
+    range: BatchRange | None
+    steps: dict[str, StepTimes] = field(default_factory=dict)
+    """By device type."""
+    noise: Way = field(default_factory=Way)
+    """Gradient noise in samples."""
+    worth: Way = field(default_factory=Way)
+    """Work of a sample, where noise or range are unknown."""
+    lengths: Lengths = field(default_factory=Lengths)
+    reached: float = 0.0
+    """The most work any of them has done."""
+    batches: MeasuredBatches = field(default_factory=MeasuredBatches)
+    """Steps by batch, of those whose batch is free."""
+    foreseen: Mapping[str, Foresight] = field(default_factory=dict)
+    """What the shape of its model foretells, by device type."""
+    at_once: int = 0
+    """Most samples that a device computes at once; 0: all of its share."""
+    heard: int = 0
+    """Counts what it was told."""
+    mixing: Way = field(default_factory=Way)
+    """Speed on several device types together over what was predicted; it has one stretch."""
+    weighed: tuple[int, int] = (-1, -1)
+    """What had been heard when `belief` was made."""
+    belief: tuple[object, ...] = ()
+    """All that predictions of its steps follow from."""
+    beliefs: int = 0
+    """Counts the beliefs."""
+
+    @property
+    def way(self) -> Way:
+        return self.noise if self.noise else self.worth
+
+    def split(self, batch: int | None, devices: int) -> Split:
+        """Split a batch: without known limits in as few passes as it can."""
+        if batch is None:
+            return Split(devices, max(1, UNKNOWN_BATCH // devices), 0)
+        if self.range is not None:
+            return self.range.split(batch, devices)
+        local = -(-batch // devices)
+        passes = -(-local // self.at_once) if self.at_once else 1
+        return Split(devices, -(-local // passes), passes - 1)
