@@ -135,6 +135,11 @@ class Store:
             after = found[-1].seq
             limit = None if limit is None else limit - size
 
+    def facts_of(self, kinds: tuple[str, ...], after: int, upto: int, limit: int) -> list[Journalled]:
+        """Return the first facts of these kinds, after a number and up to another."""
+        with self._database.reading() as connection:
+            return journal.read_kinds(connection, kinds, after, upto, limit)
+
     def last_seq(self) -> int:
         """Return the number of the last fact; 0: none."""
         with self._database.reading() as connection:

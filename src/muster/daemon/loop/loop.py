@@ -15,6 +15,7 @@ import contextlib
 import math
 import time
 from collections import ChainMap
+from collections import Counter as Tally
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -32,9 +33,9 @@ from muster.daemon.account.accounts import Accounts
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.exits import is_fault
 from muster.daemon.gang.perform import Performer
-from muster.daemon.gang.state import Sight
+from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.learn import Beliefs
-from muster.daemon.loop.cycle_thread import CycleThread, next_start
+from muster.daemon.loop.cycle_thread import CycleThread
 from muster.daemon.loop.due import cycle_within
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.fold import Turn, fold
@@ -43,6 +44,7 @@ from muster.daemon.loop.foretold import Foretold
 from muster.daemon.loop.job_summaries import JobSummary, explain_barred, fold_summaries
 from muster.daemon.loop.log_facts import log_facts
 from muster.daemon.loop.node_news import NodeNews
+from muster.daemon.loop.places import Places
 from muster.daemon.loop.recent_records import RecentRecords
 from muster.daemon.loop.save import encoded
 from muster.daemon.loop.state import State
@@ -59,8 +61,8 @@ from muster.model.decision import Kind
 from muster.model.event import Submitted
 from muster.model.pool import Entitlements
 from muster.model.sweep import SweepSubmitted
-from muster.model.task import Fact, TaskExited, TaskId, TaskStarted
-from muster.model.view import View
+from muster.model.task import Fact, TaskExited, TaskId, TaskStarted, job_of
+from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
 from muster.ports import Agents, Clock, Executor
 from muster.store.batch import Batch, Note
@@ -129,8 +131,8 @@ class Daemon:
         self.follower = Follower(self)
         self.deciding = CycleThread(state.policy, planners)
         self.entitlements = Entitlements({})
-        self.order: tuple[int, ...] = ()
-        """Jobs as the policy ranked them last."""
+        self.places = Places(state.view.jobs, now=clock.now())
+        """Of waiting jobs, as the policy ranked them last."""
         self.cycles, self.last_cycle = 0, 0.0
         self.trouble = ""
         """Why the journal cannot be written; empty while it can."""
@@ -359,6 +361,7 @@ class Daemon:
             summary = self.summaries.pop(number, None)
             if summary is not None:
                 self.follower.ended(closed.job.job, summary)
+        self.places.take(_jobs_of(turn.facts), self.view.jobs, self.clock.now())
         self.follower.noted(turn.facts)
         for tell_of in self.noted:
             _attempt(partial(tell_of, turn.facts))
@@ -383,7 +386,7 @@ class Daemon:
             summary, closed = summaries.get(number) or self.summaries[number], turn.closed.get(number)
             state = closed.job if closed else turn.state.view.jobs[number]
             gang = closed.gang if closed else turn.state.gangs.get(number)
-            found.append(self._recent.record(summary, state, gang, self.beliefs.progress(number)))
+            found.append(self._record(number, summary, state, gang))
             if place % RECORDS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return tuple(found)
@@ -391,8 +394,13 @@ class Daemon:
     def record(self, number: int) -> JobRecord:
         """Return a live job's current list entry."""
         state, gang = self.view.jobs[number], self.state.gangs.get(number)
-        progress = self.beliefs.progress(number)
-        return self._recent.record(self.summaries[number], state, gang, progress)
+        return self._record(number, self.summaries[number], state, gang)
+
+    def _record(
+        self, number: int, summary: JobSummary, state: JobState, gang: GangState | None
+    ) -> JobRecord:
+        progress, forecast = self.beliefs.progress(number), self.follower.forecasts.get(number)
+        return self._recent.record(summary, state, gang, progress, forecast)
 
     async def _store(self, batch: Batch) -> tuple[int, int]:
         """Write a batch; what cannot be written beside its facts is replaced or left out."""
@@ -463,38 +471,45 @@ class Daemon:
         view = self.beliefs.inform(replace(self.view, outlooks=outlooks), now)
         await asyncio.sleep(0)
         barred = self.accounts.budgets.barred(self.view, now)
-        view = startable(view, now, barred)
-        deciding = self.deciding.decide(view, now)
-        await self._accept_submissions(deciding)
-        decided = await deciding
+        view = startable(view, now, barred, self.places.delayed)
+        decided = await self._meanwhile(self.deciding.decide(view, now))
         self.last_cycle = time.monotonic() - began
         self._earliest = time.monotonic() + self.pace.rest * self.last_cycle
         if decided is None:
             return
-        again = min(decided.again, _next_pause_end(view, now), next_start(self.view, now))
+        await self._rank(decided.order)
+        delay_ends = self.places.next_start(self.view.jobs, now)
+        again = min(decided.again, self._next_pause_end(view, now), delay_ends)
         if again < math.inf:
             self._due = min(self._due, time.monotonic() + max(0.0, again - now))
+        told = self._told(decided)
         facts, explained = await self._explain(decided, now)
-        bars, told = explain_barred(barred, self.summaries, now)
-        facts, explained = [*facts, *bars], {**explained, **told}
+        bars, bar_texts = explain_barred(barred, self.summaries, now)
+        facts, explained = [*facts, *bars], {**explained, **bar_texts}
         if not await self._commit([Entry([*begun(decided, now), *facts])], explained):
             self._backlog.clear()  # the next cycle decides afresh
             return
         self.deciding.memory, self.entitlements = decided.memory, decided.entitlements
-        self.order = decided.order
         self.cycles += 1
-        await asyncio.sleep(0)
-        self.metrics.cycle(self.last_cycle, decided, self.view)
+        self.metrics.cycle(self.last_cycle, told)
         self._tell_decided()
 
     def _tell_decided(self) -> None:
         for call in self.decided:
             _attempt(partial(call, self.view))
 
-    async def _accept_submissions(self, deciding: "asyncio.Future[Decisions | None]") -> None:
-        """Commit new jobs until the cycle has decided, so that submissions need not wait for it."""
-        deciding.add_done_callback(lambda _: self._wake.set())
-        while not deciding.done():
+    async def _rank(self, order: Sequence[int]) -> None:
+        """Take over the order of a cycle."""
+        now, jobs = self.clock.now(), self.view.jobs
+        places = await self._meanwhile(self.deciding.ranked(order, jobs, now))
+        places.take(self.view.jobs.keys() - jobs.keys(), self.view.jobs, now)
+        self.places = places
+
+    async def _meanwhile(self, working: "asyncio.Future[T]") -> T:
+        """Commit new jobs until a part of the cycle is done, so that submissions need not wait for it;
+        return what it comes to."""
+        working.add_done_callback(lambda _: self._wake.set())
+        while not working.done():
             self._wake.clear()
             new: list[Entry] = []
             rest: list[Entry] = []
@@ -503,9 +518,10 @@ class Daemon:
             self._inbox = rest
             if new:
                 await self._commit(new)
-            elif not deciding.done():
+            elif not working.done():
                 await self._wake.wait()
         self._wake.set()  # the rest is for the next turn
+        return working.result()
 
     async def _explain(
         self, decided: Decisions, now: float
@@ -530,6 +546,22 @@ class Daemon:
                 facts.append(decided_fact(decision, text, now))
         return facts, changed
 
+    def _told(self, decided: Decisions) -> Tally[tuple[str, str]]:
+        """Count the decisions by kind and reason, but not that a job waits for the reason it had."""
+        return Tally(
+            (each.kind.value, each.reason.code.value)
+            for each in decided.decisions
+            if each.kind is not Kind.WAIT or self.summaries[each.job].code != each.reason.code
+        )
+
+    def _next_pause_end(self, view: View, now: float) -> float:
+        """Return when the next pause after a change ends: until then a policy may leave that job
+        alone."""
+        held = (view.jobs[number] for number in self.state.gangs if number in view.jobs)
+        changed = ((state, state.since) for state in held if state.since is not None)
+        ends = (since + view.last_pause(state) + AFTER_PAUSE for state, since in changed)
+        return min((end for end in ends if end > now), default=math.inf)
+
     def set_policy(self, name: str) -> None:
         """Use another policy from the next cycle on."""
         self.deciding.set_policy(name)
@@ -551,11 +583,9 @@ def _attempt(call: Callable[[], None]) -> None:
         log.exception("command failed")
 
 
-def _next_pause_end(view: View, now: float) -> float:
-    """When the next pause after a change ends: until then a policy may leave that job alone."""
-    changed = ((s, s.since) for s in view.jobs.values() if s.since is not None)
-    ends = (since + view.last_pause(state) + AFTER_PAUSE for state, since in changed)
-    return min((end for end in ends if end > now), default=math.inf)
+def _jobs_of(facts: Sequence[Fact]) -> set[int]:
+    """Return the jobs that facts are about."""
+    return {number for fact in facts if (number := job_of(fact)) is not None}
 
 
 def _only_submits(entry: Entry, view: View) -> bool:

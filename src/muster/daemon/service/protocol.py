@@ -427,6 +427,6 @@ class Service(Protocol):
         """Return what the scheduler decides on now, as a file for `muster play`."""
         ...
 
-    def metrics(self) -> bytes:
+    async def metrics(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
         ...

@@ -20,7 +20,6 @@ from muster.daemon.service.reading.event_text import change_of
 from muster.daemon.service.reading.job_lists import active_first, cursor_after, newest_first
 from muster.daemon.service.reading.plan_record import plan_record
 from muster.daemon.service.reading.program_record import program_record
-from muster.daemon.service.reading.queue import Queue
 from muster.daemon.service.reading.records import task_records
 from muster.daemon.service.reading.submissions import submitted_job
 from muster.daemon.service.submitting.file_reach import reach_caveats
@@ -53,12 +52,6 @@ _renewed = renewer(JobRecord)
 class ReadingService(Administration):
     """Finds jobs that the caller may see, and tells about them."""
 
-    def __init__(
-        self, daemon: Daemon, cluster_name: str, submitters: Submitters, caveats: tuple[str, ...]
-    ) -> None:
-        super().__init__(daemon, cluster_name, submitters, caveats)
-        self._queue = Queue()
-
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
         limit = max(1, min(query.limit, 1_000))
         find = active_first if query.active_first else newest_first
@@ -66,8 +59,7 @@ class ReadingService(Administration):
         found, counts = await self._read(
             find, self._store, wanted, query.statuses, query.cursor, limit + 1
         )
-        now = self.now()
-        page = tuple(self._fresh(record, now) for record in found[:limit])
+        page = tuple(map(self._fresh, found[:limit]))
         more = len(found) > limit
         return JobPage(page, cursor_after(found[limit - 1], query) if more else None, counts)
 
@@ -76,20 +68,20 @@ class ReadingService(Administration):
         shown = self._visible(caller)
         return JobFilter(user, query.pool, query.name, shown, query.labels, query.since, query.until)
 
-    def _fresh(self, record: JobRecord, now: float) -> JobRecord:
+    def _fresh(self, record: JobRecord) -> JobRecord:
         """A live job's record as it is now, not as last written."""
         state = self._daemon.view.jobs.get(record.number)
         if state is None or record.number not in self._daemon.summaries:
             return record
         if record.status == Phase.WAITING and state.phase is Phase.WAITING:
-            return self._placed(record, now)  # without tasks it only changes by facts, written with it
+            return self._placed(record)  # without tasks it only changes by facts, written with it
         return self._daemon.record(record.number)
 
-    def _placed(self, record: JobRecord, now: float) -> JobRecord:
+    def _placed(self, record: JobRecord) -> JobRecord:
         """A waiting job's record with its place in the queue and its forecast."""
         daemon = self._daemon
-        place = self._queue.place(record.number, daemon.view, daemon.order, now)
-        forecast = daemon.summaries[record.number].forecast
+        place = daemon.places.place(record.number)
+        forecast = daemon.follower.forecasts.get(record.number)
         if forecast is not None:
             return _renewed(record, position=place, **foretold(forecast))
         return record if place is None else _renewed(record, position=place)
@@ -203,7 +195,7 @@ class ReadingService(Administration):
 
     async def _numbered(self, number: int) -> JobRecord | None:
         if number in self._daemon.view.jobs and number in self._daemon.summaries:
-            return self._placed(self._daemon.record(number), self.now())
+            return self._placed(self._daemon.record(number))
         return await self._read(self._store.job, number)
 
     async def _named(self, which: str, caller: Caller | None) -> JobRecord | None:

@@ -1,0 +1,41 @@
+"""What follows from each job of a view by itself: worked out again for those that have changed."""
+
+from collections.abc import Callable, Container, Mapping
+from itertools import compress
+from operator import is_not
+from typing import Generic, TypeVar
+
+from muster.model.job import Job
+from muster.model.view import JobState
+
+V = TypeVar("V")
+
+
+class ByJob(Generic[V]):
+    """Follows views: thousands of jobs wait, and few of them change between two cycles."""
+
+    def __init__(self, derive: Callable[[Job], V]) -> None:
+        self._derive = derive
+        self._jobs: Mapping[int, JobState] = {}
+        self._found: dict[int, V] = {}
+        self._version: object = None
+
+    def of(
+        self, jobs: Mapping[int, JobState], version: object, without: Container[int] = ()
+    ) -> Mapping[int, V]:
+        """Return what follows from these jobs but some. `version`: of all else that it depends on. The
+        answer is good until the next call."""
+        old, self._jobs = (self._jobs if version == self._version else {}), jobs
+        self._version = version
+        if not old:
+            self._found = {}
+        for number in old.keys() - jobs.keys():
+            self._found.pop(number, None)
+        for state in compress(jobs.values(), map(is_not, map(old.get, jobs), jobs.values())):
+            if state.number not in without:
+                self._found[state.number] = self._derive(state.job)
+        return self._found
+
+    def clear(self) -> None:
+        """Work out everything again."""
+        self._jobs = {}
