@@ -1,4 +1,4 @@
-"""What of a cycle's answer the daemon does not know yet: in a long queue, most jobs wait as they did."""
+"""What is new in the answer of a cycle: in a long queue, most jobs wait for the reason they had."""
 
 from collections.abc import Iterable, Iterator
 

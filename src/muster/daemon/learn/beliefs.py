@@ -38,7 +38,7 @@ from muster.model.outlook import Outlook
 from muster.model.placement import Placement
 from muster.model.plan import Sync
 from muster.model.slowdowns import Slowdowns
-from muster.model.view import View
+from muster.model.view import JobState, View
 from muster.perf.history.crowding import among_neighbours
 from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
@@ -129,6 +129,11 @@ class Beliefs:
             self._learner.follow(known)
             self._unstarted.clear()
             self._alike.clear()
+
+    def meet(self, state: JobState) -> None:
+        """Take in a new job."""
+        for each in (self._unstarted, self._marks):
+            each.meet(state)
 
     def hear(self, job: Job, message: Message, now: float) -> None:
         """Take in a message of one of the job's tasks."""

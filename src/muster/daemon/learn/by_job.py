@@ -16,7 +16,7 @@ class ByJob(Generic[V]):
 
     def __init__(self, derive: Callable[[Job], V]) -> None:
         self._derive = derive
-        self._jobs: Mapping[int, JobState] = {}
+        self._jobs: dict[int, JobState] = {}
         self._found: dict[int, V] = {}
         self._version: object = None
 
@@ -25,17 +25,25 @@ class ByJob(Generic[V]):
     ) -> Mapping[int, V]:
         """Return what follows from these jobs but some. `version`: of all else that it depends on. The
         answer is good until the next call."""
-        old, self._jobs = (self._jobs if version == self._version else {}), jobs
-        self._version = version
-        if not old:
-            self._found = {}
-        for number in old.keys() - jobs.keys():
+        if version != self._version:
+            self.clear()
+            self._version = version
+        for number in self._jobs.keys() - jobs.keys():
+            del self._jobs[number]
             self._found.pop(number, None)
-        for state in compress(jobs.values(), map(is_not, map(old.get, jobs), jobs.values())):
+        known = map(self._jobs.get, jobs)
+        for state in [*compress(jobs.values(), map(is_not, known, jobs.values()))]:
+            self._jobs[state.number] = state
             if state.number not in without:
                 self._found[state.number] = self._derive(state.job)
         return self._found
 
+    def meet(self, state: JobState) -> None:
+        """Work it out for a new job now: many may come until all are asked for."""
+        if self._version is not None:
+            self._jobs[state.number] = state
+            self._found[state.number] = self._derive(state.job)
+
     def clear(self) -> None:
         """Work out everything again."""
-        self._jobs = {}
+        self._jobs, self._found = {}, {}

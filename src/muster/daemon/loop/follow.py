@@ -21,6 +21,7 @@ from muster.model.event import (
     Resized,
     StartBegun,
     Started,
+    Submitted,
     TasksLost,
 )
 from muster.model.job import Job
@@ -87,7 +88,7 @@ class Follower:
         )
 
     def foretold(self, forecasts: Mapping[int, JobForecast]) -> None:
-        """Take in the forecasts of all jobs; those of running ones are written with the next refresh."""
+        """Take in the forecasts of all jobs; the next refresh writes those of running ones."""
         self.forecasts = forecasts
 
     def _finish(self, number: int, now: float) -> float | None:
@@ -118,7 +119,9 @@ class Follower:
         """Tell beliefs and metrics about new facts."""
         metrics, jobs = self._daemon.metrics, self._daemon.view.jobs
         for fact in facts:
-            if isinstance(fact, TaskOrdered):
+            if isinstance(fact, Submitted) and fact.job.number in jobs:
+                self._daemon.beliefs.meet(jobs[fact.job.number])
+            elif isinstance(fact, TaskOrdered):
                 metrics.task("ordered")
             elif isinstance(fact, TaskEnded):
                 metrics.task("failed" if fact.fault else "lost" if fact.lost else "ended")

@@ -15,7 +15,6 @@ import contextlib
 import math
 import time
 from collections import ChainMap
-from collections import Counter as Tally
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -28,7 +27,6 @@ from muster.core.cycle.cycle import Decisions
 from muster.core.cycle.sections import is_informed
 from muster.core.state.begin import begun
 from muster.core.state.startable import startable
-from muster.core.why.words import names_for, tell
 from muster.daemon.account.accounts import Accounts
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.exits import is_fault
@@ -45,12 +43,12 @@ from muster.daemon.loop.job_summaries import JobSummary, explain_barred, fold_su
 from muster.daemon.loop.log_facts import log_facts
 from muster.daemon.loop.node_news import NodeNews
 from muster.daemon.loop.places import Places
+from muster.daemon.loop.reasons import counted, explained
 from muster.daemon.loop.recent_records import RecentRecords
 from muster.daemon.loop.save import encoded
 from muster.daemon.loop.state import State
 from muster.daemon.loop.writable import without_unwritable
 from muster.daemon.metrics import Metrics
-from muster.daemon.story.decided_fact import decided_fact
 from muster.daemon.sweeps.records import changed_records
 from muster.daemon.tasks.orders import log_name
 from muster.daemon.timeline.curve_keeper import CurveKeeper
@@ -142,6 +140,8 @@ class Daemon:
         """Called after each cycle."""
         self.noted: list[Callable[[Sequence[Fact]], None]] = []
         """Called with facts once they are in the journal."""
+        self.saved: list[Callable[[], None]] = []
+        """Called after each snapshot."""
         self.agents: Agents = dict
         """The nodes with agents; set by who has any."""
         self.blind: Callable[[], tuple[str, ...]] = tuple
@@ -162,6 +162,7 @@ class Daemon:
         self._foretold = Foretold()
         self._unsaved = 0
         """Facts since the last snapshot."""
+        self._saving: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._due, self._earliest, self._refreshed = 0.0, 0.0, 0.0
         """When to decide next, but not before, and the last refresh; by `time.monotonic`."""
@@ -235,8 +236,8 @@ class Daemon:
             with TRACING.span("cycle", jobs=len(self.view.jobs)) as told:
                 await self._decide()
                 told |= {"seconds": self.last_cycle, "apart": self.deciding.is_apart}
-        if self._unsaved >= self.pace.snapshot:
-            await self.snapshot()
+        if self._unsaved >= self.pace.snapshot and (self._saving is None or self._saving.done()):
+            self._saving = asyncio.create_task(self.snapshot(), name="muster-snapshot")
 
     async def take_in(self) -> None:
         """Collect the reports of the executor, and commit what was posted."""
@@ -256,6 +257,8 @@ class Daemon:
         """Write what was posted and end the threads; the tasks keep running."""
         if self._inbox or self._stale:
             await self._commit(self._inbox)
+        if self._saving is not None:
+            await self._saving
         self.deciding.close()
         self._writer.shutdown(wait=True)
 
@@ -453,6 +456,8 @@ class Daemon:
             await self._write(self.store.snapshot, seq, body)
         except StoreError as error:
             log.warning("snapshot failed", problem=str(error))
+        for call in self.saved:
+            _attempt(call)
 
     # --- decide ---
 
@@ -482,17 +487,30 @@ class Daemon:
         again = min(decided.again, self._next_pause_end(view, now), delay_ends)
         if again < math.inf:
             self._due = min(self._due, time.monotonic() + max(0.0, again - now))
-        told = self._told(decided)
-        facts, explained = await self._explain(decided, now)
-        bars, bar_texts = explain_barred(barred, self.summaries, now)
-        facts, explained = [*facts, *bars], {**explained, **bar_texts}
-        if not await self._commit([Entry([*begun(decided, now), *facts])], explained):
+        told = counted(decided.decisions, self.summaries)
+        if not await self._take_over(decided, barred, now):
             self._backlog.clear()  # the next cycle decides afresh
             return
         self.deciding.memory, self.entitlements = decided.memory, decided.entitlements
         self.cycles += 1
         self.metrics.cycle(self.last_cycle, told)
         self._tell_decided()
+
+    async def _take_over(self, decided: Decisions, barred: Mapping[int, str], now: float) -> bool:
+        """Commit what was decided, then why jobs wait, in parts between which new jobs are committed:
+        thousands may have come. False if it could not all be written: the next cycle tells it again."""
+        acts = [each for each in decided.decisions if each.kind is not Kind.WAIT]
+        waits = [each for each in decided.decisions if each.kind is Kind.WAIT]
+        facts, changed = explain_barred(barred, self.summaries, now)
+        facts = [*begun(decided, now), *facts]
+        starts = range(0, max(len(waits), 1), RECORDS_AT_ONCE)
+        for part in (waits[at : at + RECORDS_AT_ONCE] for at in starts):
+            more, told = explained([*acts, *part], self.view, self.summaries, now)
+            if not await self._commit([Entry([*facts, *more])], {**changed, **told}):
+                return False
+            acts, facts, changed = [], [], {}
+            await self._admit()
+        return True
 
     def _tell_decided(self) -> None:
         for call in self.decided:
@@ -511,48 +529,21 @@ class Daemon:
         working.add_done_callback(lambda _: self._wake.set())
         while not working.done():
             self._wake.clear()
-            new: list[Entry] = []
-            rest: list[Entry] = []
-            for entry in self._inbox:
-                (new if _only_submits(entry, self.view) else rest).append(entry)
-            self._inbox = rest
-            if new:
-                await self._commit(new)
-            elif not working.done():
+            if not await self._admit() and not working.done():
                 await self._wake.wait()
         self._wake.set()  # the rest is for the next turn
         return working.result()
 
-    async def _explain(
-        self, decided: Decisions, now: float
-    ) -> tuple[list[Fact], dict[int, JobSummary]]:
-        """Return decisions and new reasons for waiting as facts, and the summaries they change."""
-        facts: list[Fact] = []
-        changed: dict[int, JobSummary] = {}
-        for place, decision in enumerate(decided.decisions, 1):
-            if place % RECORDS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-            if decision.kind is Kind.REPLAN:
-                continue  # `Replanned` tells it all; why the job runs is unchanged
-            before = self.summaries[decision.job]
-            if decision.reason is before.reason and decision.kind is Kind.WAIT:
-                continue  # as the decider has told it before
-            name_of = names_for(self.view, decision.job)
-            summary = before.explain(decision.reason, name_of)
-            if summary is not before:
-                changed[decision.job] = summary
-            if decision.kind is not Kind.WAIT or before.code != decision.reason.code:
-                text = summary.text or tell(decision.reason, name_of)
-                facts.append(decided_fact(decision, text, now))
-        return facts, changed
-
-    def _told(self, decided: Decisions) -> Tally[tuple[str, str]]:
-        """Count the decisions by kind and reason, but not that a job waits for the reason it had."""
-        return Tally(
-            (each.kind.value, each.reason.code.value)
-            for each in decided.decisions
-            if each.kind is not Kind.WAIT or self.summaries[each.job].code != each.reason.code
-        )
+    async def _admit(self) -> bool:
+        """Commit the new jobs among what was posted; whether there were any."""
+        new: list[Entry] = []
+        rest: list[Entry] = []
+        for entry in self._inbox:
+            (new if _only_submits(entry, self.view) else rest).append(entry)
+        self._inbox = rest
+        if new:
+            await self._commit(new)
+        return bool(new)
 
     def _next_pause_end(self, view: View, now: float) -> float:
         """Return when the next pause after a change ends: until then a policy may leave that job

@@ -6,7 +6,6 @@ from typing import Any
 from muster.daemon.gang.state import Sight
 from muster.daemon.loop.dependents import ENDS
 from muster.daemon.loop.foretold import foretold
-from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.governing.administration import Administration
 from muster.daemon.service.job_names import number_in
 from muster.daemon.service.protocol import (
@@ -23,7 +22,6 @@ from muster.daemon.service.reading.program_record import program_record
 from muster.daemon.service.reading.records import task_records
 from muster.daemon.service.reading.submissions import submitted_job
 from muster.daemon.service.submitting.file_reach import reach_caveats
-from muster.executors.accounts import Submitters
 from muster.files.job.job_request import request_of
 from muster.model.job import Job
 from muster.model.renew import renewer
