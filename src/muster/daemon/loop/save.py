@@ -7,8 +7,6 @@ from itertools import islice
 from struct import Struct
 from typing import Any
 
-import msgspec
-
 from muster.daemon.loop.state import State
 from muster.model.view import JobState
 from muster.store.codec import encode
@@ -16,23 +14,24 @@ from muster.store.codec import encode
 AT_ONCE = 500
 """Jobs encoded without yielding to requests: some 2 ms. Fewer than a mapping of MessagePack with three
 bytes before its entries may have."""
-_MAP, _MAP_32, _FIX_MAP = Struct("!BI"), 0xDF, 16
+_MAP, _MAP_32, _FIX_MAP, _EMPTY = Struct("!BI"), 0xDF, 16, b"\x80"
 """MessagePack: a mapping of any size begins with 0xDF and the number of its entries in four bytes; one
 of fewer than 16 with one byte, and one of fewer than 65,536 with three."""
 
 
-async def encoded(state: State) -> bytes:
-    """Encode a state, yielding to requests in between; decoded as one that was encoded at once."""
+async def encoded(state: State) -> list[bytes]:
+    """Encode a state, yielding to requests in between. Return the pieces of what is decoded as one that
+    was encoded at once: of megabytes, every copy counts."""
     parts: list[bytes] = []
     jobs = iter(state.view.jobs.items())
     while some := dict(islice(jobs, AT_ONCE)):
         if parts:
             await asyncio.sleep(0)
         parts.append(_entries(some))
-    whole = msgspec.Raw(_MAP.pack(_MAP_32, len(state.view.jobs)) + b"".join(parts))
     # Names follow from the jobs: a view without them works them out.
-    view = {**_fields(state.view), "jobs": whole, "names": {}}
-    return encode({**_fields(state), "view": view})
+    view = {**_without(state.view, "jobs"), "names": {}, "jobs": {}}
+    whole = encode({**_without(state, "view"), "view": view})
+    return [whole.removesuffix(_EMPTY), _MAP.pack(_MAP_32, len(state.view.jobs)), *parts]
 
 
 def _entries(jobs: Mapping[int, JobState]) -> bytes:
@@ -40,5 +39,5 @@ def _entries(jobs: Mapping[int, JobState]) -> bytes:
     return encode(jobs)[1 if len(jobs) < _FIX_MAP else 3 :]
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return {each.name: getattr(value, each.name) for each in fields(value)}
+def _without(value: Any, name: str) -> dict[str, Any]:
+    return {each.name: getattr(value, each.name) for each in fields(value) if each.name != name}

@@ -19,6 +19,6 @@ def test_it_is_the_same_state(count: int) -> None:
     state = State(view(cluster(1)), {}, "fifo").after(
         [*(Submitted(each, 0.0) for each in asked), *begun]
     )
-    read = decode(asyncio.run(encoded(state)), State)
+    read = decode(b"".join(asyncio.run(encoded(state))), State)
     assert read == decode(encode(state), State)
     assert read.view.names == state.view.names
