@@ -1,6 +1,6 @@
 """When Python looks for cycles among the daemon's objects: each look stops all threads.
 
-Of a job live some forty objects, and next to none of them are in cycles: a look at all of those of 10,000
+A job is some forty objects, and next to none of them are in cycles: a look at all of those of 10,000
 jobs takes 60 to 130 ms and finds next to nothing. So those that have lived for a while are set aside.
 """
 
