@@ -1,5 +1,6 @@
 """Requests that read jobs: lists, one in detail, its log and its changes."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -42,6 +43,9 @@ PAGE = 500
 """Changes read at once."""
 UNENFORCED = "not enforced"
 """In the caveat about limits of memory and cores."""
+FLOOD, GATHER = 10, 0.1
+"""Changes found at once from which more are about to come, and s until they are read together: a reader
+of all changes would else look into the journal with every write."""
 HISTORY = 100
 """Changes in a job's detail."""
 _renewed = renewer(JobRecord)
@@ -173,6 +177,8 @@ class ReadingService(Administration):
                 over = over or (number is not None and change.kind in ENDED)
                 yield change
             if found:
+                if len(found) >= FLOOD and not over:
+                    await asyncio.sleep(GATHER)
                 continue
             if over:
                 return
