@@ -70,7 +70,7 @@ NO_LINKS = LinkHistory()
 
 
 @dataclass(slots=True, eq=False)
-class Alike:
+class UnstartedKind:
     """Jobs that have not run, and of which the same is known."""
 
     job: Job
@@ -114,7 +114,7 @@ class Beliefs:
         """The same by application."""
         self._endings = 0
         """Ends reported to the learner so far: each changes the outlook of all jobs."""
-        self._alike: dict[tuple[object, ...], Alike] = {}
+        self._alike: dict[tuple[object, ...], UnstartedKind] = {}
         """Jobs that have not run, by what is known of them: many share one outlook."""
         self._unstarted, self._marks = ByJob(self._alike_of), ByJob(self._known_mark)
 
@@ -527,7 +527,7 @@ class Beliefs:
             found = self._shapes.foretold(model, self._transfers.cluster)
             self._learner.foresee(told, found, model.micro_batch)
 
-    def _alike_of(self, job: Job) -> Alike:
+    def _alike_of(self, job: Job) -> UnstartedKind:
         """Return a job that has not run with all about which the same is known."""
         kin = self._applications.kin(job)
         if job.model is None and not self._applications.knows(kin):
@@ -537,10 +537,10 @@ class Beliefs:
         if key not in self._alike:
             if len(self._alike) > ALIKE:
                 self._alike.clear()
-            self._alike[key] = Alike(job, kin)
+            self._alike[key] = UnstartedKind(job, kin)
         return self._alike[key]
 
-    def _outlook_alike(self, alike: Alike) -> Outlook:
+    def _outlook_alike(self, alike: UnstartedKind) -> Outlook:
         """Return the outlook of some jobs, made again if something was learnt that it depends on."""
         version = self._learnt_of.get(alike.kin.application, 0), self._endings
         if alike.known is None or alike.known[0] != version:

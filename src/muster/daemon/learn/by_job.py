@@ -29,21 +29,22 @@ class ByJob(Generic[V]):
             self.clear()
             self._version = version
         for number in self._jobs.keys() - jobs.keys():
-            del self._jobs[number]
-            self._found.pop(number, None)
+            del self._jobs[number], self._found[number]
         known = map(self._jobs.get, jobs)
         for state in [*compress(jobs.values(), map(is_not, known, jobs.values()))]:
-            self._jobs[state.number] = state
             if state.number not in without:
-                self._found[state.number] = self._derive(state.job)
+                self._take(state)
         return self._found
 
     def meet(self, state: JobState) -> None:
         """Work it out for a new job now: many may come until all are asked for."""
         if self._version is not None:
-            self._jobs[state.number] = state
-            self._found[state.number] = self._derive(state.job)
+            self._take(state)
 
     def clear(self) -> None:
         """Work out everything again."""
         self._jobs, self._found = {}, {}
+
+    def _take(self, state: JobState) -> None:
+        self._jobs[state.number] = state
+        self._found[state.number] = self._derive(state.job)

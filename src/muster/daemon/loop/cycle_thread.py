@@ -12,7 +12,7 @@ from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.core.state.check import BrokenInvariantError, check
 from muster.daemon.decider.news import News
 from muster.daemon.decider.process import SLOW, DeciderProcess
-from muster.daemon.loop.places import Places
+from muster.daemon.loop.places import QueuePlaces
 from muster.daemon.planners.processes import PlannerProcesses
 from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
@@ -49,10 +49,10 @@ class CycleThread:
 
     def ranked(
         self, order: Sequence[int], jobs: Mapping[int, JobState], now: float
-    ) -> "asyncio.Future[Places]":
+    ) -> "asyncio.Future[QueuePlaces]":
         """Return the places of waiting jobs in an order: sorting thousands takes some 10 ms."""
         loop = asyncio.get_running_loop()
-        return loop.run_in_executor(self._thread, Places, jobs, order, now)
+        return loop.run_in_executor(self._thread, QueuePlaces, jobs, order, now)
 
     @property
     def is_apart(self) -> bool:

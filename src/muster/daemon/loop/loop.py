@@ -42,7 +42,7 @@ from muster.daemon.loop.foretold import Foretold
 from muster.daemon.loop.job_summaries import JobSummary, explain_barred, fold_summaries
 from muster.daemon.loop.log_facts import log_facts
 from muster.daemon.loop.node_news import NodeNews
-from muster.daemon.loop.places import Places
+from muster.daemon.loop.places import QueuePlaces
 from muster.daemon.loop.reasons import counted, explained
 from muster.daemon.loop.recent_records import RecentRecords
 from muster.daemon.loop.save import encoded
@@ -129,7 +129,7 @@ class Daemon:
         self.follower = Follower(self)
         self.deciding = CycleThread(state.policy, planners)
         self.entitlements = Entitlements({})
-        self.places = Places(state.view.jobs, now=clock.now())
+        self.places = QueuePlaces(state.view.jobs, now=clock.now())
         """Of waiting jobs, as the policy ranked them last."""
         self.cycles, self.last_cycle = 0, 0.0
         self.trouble = ""

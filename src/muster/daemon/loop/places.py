@@ -10,7 +10,7 @@ Key = tuple[int, float, float, int]
 """What a pool's queue is sorted by: the rank that the policy gave last, or else priority and age."""
 
 
-class Places:
+class QueuePlaces:
     """The queues by the order of one cycle. Told what changes, since they are asked with every
     submission and list, and thousands may wait; sorted where a cycle has ranked them."""
 

@@ -232,8 +232,9 @@ class Service(Protocol):
 
     def follow(
         self, caller: Caller, after: int | None, which: str | None = None
-    ) -> AsyncIterator[ChangeRecord]:
-        """Yield the same, and then new events; for one job until it ends."""
+    ) -> AsyncIterator[Sequence[ChangeRecord]]:
+        """Yield the same, and then new events, those that are there at once together; for one job until
+        it ends."""
         ...
 
     async def curves(self, caller: Caller, which: str, after: float = 0.0) -> JobCurves:

@@ -6,9 +6,10 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.daemon.loop.places import Places
+from muster.core.state.startable import startable
+from muster.daemon.loop.places import QueuePlaces
 from muster.model.view import JobState, Phase
-from tests.builders import job
+from tests.builders import cluster, job, view
 
 POOLS = ("a", "b")
 
@@ -18,7 +19,7 @@ def at(number: int, pool: str, priority: int, phase: Phase = Phase.WAITING) -> J
     return JobState(asked, phase, float(number))
 
 
-def everyone(places: Places, jobs: dict[int, JobState]) -> dict[int, int | None]:
+def everyone(places: QueuePlaces, jobs: dict[int, JobState]) -> dict[int, int | None]:
     return {number: places.place(number) for number in jobs}
 
 
@@ -26,16 +27,16 @@ def test_as_the_policy_ranks_them_then_by_priority_and_age() -> None:
     states = [at(1, "a", 0), at(2, "a", 0), at(3, "a", 5), at(4, "b", 0), at(5, "a", 0)]
     held = replace(states[4], held_by="ann")
     jobs = {each.number: each for each in (*states[:4], held)}
-    places = Places(jobs, (2,))
+    places = QueuePlaces(jobs, (2,))
     assert everyone(places, jobs) == {2: 1, 3: 2, 1: 3, 4: 1, 5: None}
     assert set(places.delayed) == {5}
 
 
 def test_a_job_that_was_delayed_has_a_place_with_the_next_order() -> None:
     late = replace(at(1, "a", 0), not_before=60.0)
-    before = Places({1: late}, now=30.0)
+    before = QueuePlaces({1: late}, now=30.0)
     assert (before.place(1), before.next_start({1: late}, 30.0)) == (None, 60.0)
-    after = Places({1: late}, now=60.0)
+    after = QueuePlaces({1: late}, now=60.0)
     assert (after.place(1), after.next_start({1: late}, 60.0)) == (1, inf)
 
 
@@ -55,18 +56,20 @@ CHANGES = st.lists(
 def test_following_comes_to_the_same_as_sorting_anew(changes: list[Change]) -> None:
     jobs: dict[int, JobState] = {}
     order: tuple[int, ...] = ()
-    places = Places(jobs)
+    places = QueuePlaces(jobs)
     for number, pool, priority, what in changes:
         if what == "ends":
             jobs.pop(number, None)
         elif what == "ranked":
             order = tuple(sorted(jobs, reverse=True))
-            places = Places(jobs, order)
+            places = QueuePlaces(jobs, order)
         else:
             phase = Phase.RUNNING if what == "runs" else Phase.WAITING
             by, late = ("ann" if what == "is held" else ""), (99.0 if what == "is late" else 0.0)
             jobs[number] = replace(at(number, pool, priority, phase), held_by=by, not_before=late)
         places.take([number], jobs, 0.0)
-        anew = Places(jobs, order)
+        anew = QueuePlaces(jobs, order)
         assert everyone(places, jobs) == everyone(anew, jobs)
         assert places.delayed.keys() == anew.delayed.keys()
+        seen = replace(view(cluster(1)), jobs=dict(jobs))
+        assert startable(seen, 0.0, delayed=places.delayed).jobs == startable(seen, 0.0).jobs

@@ -1,7 +1,7 @@
 """Requests that read jobs: lists, one in detail, its log and its changes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from muster.daemon.gang.state import Sight
@@ -162,7 +162,7 @@ class ReadingService(Administration):
 
     async def follow(
         self, caller: Caller, after: int | None, which: str | None = None
-    ) -> AsyncIterator[ChangeRecord]:
+    ) -> AsyncIterator[Sequence[ChangeRecord]]:
         # By number from here on: the name may be given to another job.
         number = (await self._record(which, caller)).number if which is not None else None
         at, over = after, False
@@ -171,12 +171,11 @@ class ReadingService(Administration):
             over = over or (number is not None and (await self._record(number, caller)).status in OVER)
             seen = self._daemon.seq
             found = await self._changes(caller, at, number)
-            for change in found:
-                at = change.seq
-                # The store may know of the end before the daemon has adopted it.
-                over = over or (number is not None and change.kind in ENDED)
-                yield change
             if found:
+                at = found[-1].seq
+                # The store may know of the end before the daemon has adopted it.
+                over = over or (number is not None and any(each.kind in ENDED for each in found))
+                yield found
                 if len(found) >= FLOOD and not over:
                     await asyncio.sleep(GATHER)
                 continue
