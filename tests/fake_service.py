@@ -337,16 +337,16 @@ class FakeService:
 
     async def follow(
         self, caller: Caller, after: int | None, which: str | None = None
-    ) -> AsyncIterator[ChangeRecord]:
+    ) -> AsyncIterator[Sequence[ChangeRecord]]:
         last = after or 0
         if which is not None and self.plays is not None:
             self.plays(self._find(caller, which).record.number)
         while True:
             news = self._news
-            for change in self._changes(caller, which):
-                if change.seq > last:
-                    last = change.seq
-                    yield change
+            found = [change for change in self._changes(caller, which) if change.seq > last]
+            if found:
+                last = found[-1].seq
+                yield found
             over = which is not None and self._find(caller, which).record.status in OVER
             if over or not self._endless:
                 return
@@ -490,7 +490,7 @@ class FakeService:
             "0", "lab", "active", 0.0, self._policy, devices, free, waiting, running, 0, 0.0
         )
 
-    def metrics(self) -> bytes:
+    async def metrics(self) -> bytes:
         return b"muster_pending_jobs 0\n"
 
     # The rest.

@@ -38,6 +38,11 @@ class Stream:
     seconds: float | None = None
     pause: float = 0.0
     """s between an answer and the next request of its connection."""
+    rate: float | None = None
+    """Requests per s of all connections; each is timed from when it was due. None: as fast as they are
+    answered."""
+    follows: bool = False
+    """Whether each answer is a stream, read until it is enough; its events are counted."""
 
 
 @dataclass(slots=True)
@@ -47,6 +52,8 @@ class Timings:
     seconds: list[float] = field(default_factory=list)
     """Of every request that was answered well."""
     refused: int = 0
+    events: int = 0
+    """Of streams."""
     lasted: float = 0.0
     """s from the first request to the last answer."""
 
@@ -94,6 +101,17 @@ class Caller:
             self._rest += self._more()
         body, self._rest = self._rest[:length], self._rest[length:]
         return int(lines[0].split(b" ", 2)[1]), body
+
+    def stream(self, request: bytes) -> Iterator[bytes]:
+        """Send a request made by `request`; the pieces of its answer, and an empty one every second
+        without any."""
+        self._socket.sendall(request)
+        self._socket.settimeout(1.0)
+        while True:
+            try:
+                yield self._more()
+            except TimeoutError:
+                yield b""
 
     def _until_blank_line(self) -> tuple[bytes, bytes]:
         data = self._rest
@@ -175,8 +193,10 @@ def run(callers: Sequence[Caller], stream: Stream, enough: Callable[[], bool]) -
     lock = threading.Lock()
     begun = time.perf_counter()
     threads = [
-        threading.Thread(target=_ask_on, args=(caller, turns, lock, stream.pause, mine))
-        for caller, mine in zip(callers, found, strict=True)
+        threading.Thread(target=_follow, args=(caller, stream.requests[place], enough, mine))
+        if stream.follows
+        else threading.Thread(target=_ask_on, args=(caller, turns, lock, stream.pause, mine))
+        for place, (caller, mine) in enumerate(zip(callers, found, strict=True))
     ]
     for thread in threads:
         thread.start()
@@ -184,33 +204,50 @@ def run(callers: Sequence[Caller], stream: Stream, enough: Callable[[], bool]) -
         thread.join()
     lasted = time.perf_counter() - begun
     every = [seconds for each in found for seconds in each.seconds]
-    return Timings(every, sum(each.refused for each in found), lasted)
+    refused, events = sum(each.refused for each in found), sum(each.events for each in found)
+    return Timings(every, refused, events, lasted)
 
 
-def _turns(stream: Stream, enough: Callable[[], bool]) -> Iterator[bytes]:
-    """The requests of a stream, one for each turn, until it is over."""
-    until = time.perf_counter() + stream.seconds if stream.seconds is not None else None
+def _turns(stream: Stream, enough: Callable[[], bool]) -> Iterator[tuple[bytes, float | None]]:
+    """The requests of a stream, one for each turn, until it is over; and when each is due."""
+    begun = time.perf_counter()
+    until = begun + stream.seconds if stream.seconds is not None else None
     turn = 0
     while not enough() and (until is None or time.perf_counter() < until):
         if turn == stream.count:
             return
-        yield stream.requests[turn % len(stream.requests)]
+        due = begun + turn / stream.rate if stream.rate is not None else None
+        if due is not None:
+            time.sleep(max(0.0, due - time.perf_counter()))
+        yield stream.requests[turn % len(stream.requests)], due
         turn += 1
 
 
 def _ask_on(
-    caller: Caller, turns: Iterator[bytes], lock: threading.Lock, pause: float, found: Timings
+    caller: Caller,
+    turns: Iterator[tuple[bytes, float | None]],
+    lock: threading.Lock,
+    pause: float,
+    found: Timings,
 ) -> None:
     while True:
         with lock:  # a generator goes for one thread at a time
             turn = next(turns, None)
         if turn is None:
             return
-        begun = time.perf_counter()
-        status, _ = caller.send(turn)
+        asked, due = turn
+        begun = time.perf_counter() if due is None else due
+        status, _ = caller.send(asked)
         if status < 300:
             found.seconds.append(time.perf_counter() - begun)
         else:
             found.refused += 1
         if pause:
             time.sleep(pause)
+
+
+def _follow(caller: Caller, asked: bytes, enough: Callable[[], bool], found: Timings) -> None:
+    for piece in caller.stream(asked):
+        found.events += piece.count(b"\ndata: ")
+        if enough():
+            return

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from muster.api.app import create_app
+from muster.app.collecting import look_at_all, set_aside
 from muster.app.entrance import Entrance
 from muster.app.managed import Managed, managed
 from muster.app.options import Listening, UpOptions
@@ -68,7 +69,8 @@ async def stand(entrance: Entrance, found: Managed | None, umask: int) -> None:
     except (ClusterChangedError, PortTakenError) as error:
         raise InputError(f"up: {error}") from None
     gc.enable()
-    gc.freeze()  # what exists now lives to the end: no collection needs to look at it
+    set_aside()  # what exists now lives to the end
+    running.daemon.saved.append(set_aside)
     try:
         said = _listening(entrance, running, ground)
         app = create_app(
@@ -171,6 +173,7 @@ async def _watch(
         now = running.daemon.clock.now()
         if now > pruned + PRUNE_EVERY:
             pruned = now
+            look_at_all()
             await asyncio.to_thread(executor.prune, now - RETENTION)
             await running.service.prune_packs(now - RETENTION)
             await _forget_old(store, now, options.keep_jobs)

@@ -22,6 +22,7 @@ import structlog
 
 from muster.api.door.listener import serve
 from muster.api.door.reception import Reception
+from muster.app.collecting import THRESHOLD
 from muster.app.daemon_folder import DaemonStatus, held, write_status
 from muster.app.door import Door, limits_of_process
 from muster.app.early_status import early_status
@@ -45,9 +46,6 @@ LOOK = 1.0
 """s between two looks at the claim on the store."""
 OWNER = "owner"
 """Name of the token that `muster up` creates for its own user."""
-GC_THRESHOLD = (7_000, 10, 100)
-"""Ten times Python's default: a full collection stops all threads, for 60 ms at 8,000 jobs, and finds
-next to nothing."""
 SWITCH = 0.001
 """s after which the cycle's thread yields to the API's: lists answer while it decides."""
 
@@ -59,7 +57,7 @@ def run(options: UpOptions, ready: Ready) -> None:
     _log_to_stderr(options.log_format, options.log_level, options.data)
     umask = os.umask(0o077)  # whatever the daemon writes is its own
     sys.setswitchinterval(SWITCH)
-    gc.set_threshold(*GC_THRESHOLD)
+    gc.set_threshold(*THRESHOLD)
     TRACING.begin(os.environ)
     found = managed_early(options)
     try:

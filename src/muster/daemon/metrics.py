@@ -4,7 +4,7 @@ Each daemon has its own registry: two in one process do not add up.
 """
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from prometheus_client import (
@@ -17,12 +17,11 @@ from prometheus_client import (
     generate_latest,
 )
 
-from muster.core.cycle.cycle import Decisions
 from muster.core.quotas.demand import held_by_type
 from muster.daemon.forecast_gauges import ForecastGauges
 from muster.daemon.node_gauges import NodeGauges
 from muster.model.cluster import Cluster, Node, NodeState, fragmentation
-from muster.model.decision import Decision, Kind
+from muster.model.decision import Kind
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.perf.history.hops import NodeLink
@@ -50,8 +49,6 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._reasons: dict[int, str] = {}
-        """Why each waiting job waits, by the last cycle."""
         gauge = partial(Gauge, registry=self._registry)
         counter = partial(Counter, registry=self._registry)
         histogram = partial(Histogram, registry=self._registry)
@@ -94,23 +91,13 @@ class Metrics:
 
     # --- events ---
 
-    def cycle(self, seconds: float, decided: Decisions, view: View) -> None:
-        """Count a cycle and its decisions; `view` is the state after them."""
+    def cycle(self, seconds: float, decided: Mapping[tuple[str, str], int]) -> None:
+        """Count a cycle, and its decisions by kind and reason."""
         self._cycle.observe(seconds)
-        for (kind, reason), count in Tally(self._news(decided.decisions)).items():
+        for (kind, reason), count in decided.items():
             self._decisions.labels(kind, reason).inc(count)
-        self._preempted.inc(sum(each.kind is Kind.PREEMPT for each in decided.decisions))
-        self._reasons = {
-            each.job: each.reason.code.value for each in decided.decisions if each.kind is Kind.WAIT
-        }
-        self._count_jobs(view)
-
-    def _news(self, decisions: Iterable[Decision]) -> Iterator[tuple[str, str]]:
-        """Yield kind and reason of each, except of jobs that keep waiting for the same reason."""
-        for each in decisions:
-            reason = each.reason.code.value
-            if each.kind is not Kind.WAIT or self._reasons.get(each.job) != reason:
-                yield each.kind.value, reason
+            if kind == Kind.PREEMPT:
+                self._preempted.inc(count)
 
     def waited(self, seconds: float) -> None:
         """Count a start after this wait."""
@@ -150,9 +137,11 @@ class Metrics:
         entitlements: Entitlements,
         agents: Mapping[str, NodeHealth] | None = None,
         links: Mapping[str, NodeLink] | None = None,
+        code_of: Callable[[int], str] = lambda job: "",
     ) -> None:
-        """Set the gauges from the view, and from what agents and transfers say of nodes."""
-        self._count_jobs(view)
+        """Set the gauges from the view, from what agents and transfers say of nodes, and from the code
+        of why a job waits; empty: no cycle has seen it yet. Looks at all jobs."""
+        self._count_jobs(view, code_of)
         self._nodes.clear()
         for (engine, node_state), count in node_states(view.cluster).items():
             self._nodes.labels(engine, node_state).set(count)
@@ -170,12 +159,12 @@ class Metrics:
         """Return all series in Prometheus' text format."""
         return generate_latest(self._registry)
 
-    def _count_jobs(self, view: View) -> None:
+    def _count_jobs(self, view: View, code_of: Callable[[int], str]) -> None:
         pending: Tally[tuple[str, str]] = Tally()
         running: Tally[str] = Tally(dict.fromkeys(view.pools.leaves(), 0))
         for number, state in view.jobs.items():
             if state.phase is Phase.WAITING:
-                pending[state.job.pool, self._reasons.get(number, UNDECIDED)] += 1
+                pending[state.job.pool, code_of(number) or UNDECIDED] += 1
             else:
                 running[state.job.pool] += 1
         self._pending.clear()
@@ -224,8 +213,8 @@ def pool_states(view: View, entitlements: Entitlements) -> dict[tuple[str, str],
     """Count devices of each pool and those below it: "entitled", "used", and "borrowed" beyond."""
     used: Tally[tuple[str, str]] = Tally()
     for state in view.jobs.values():
-        if state.job.pool not in view.pools.pools:
-            continue  # its pool was removed
+        if state.placement is None or state.job.pool not in view.pools.pools:
+            continue  # it waits, or its pool was removed
         for device_type, count in held_by_type(view.cluster, state.held()).items():
             for pool in view.pools.ancestry(state.job.pool):
                 used[pool, device_type] += count

@@ -54,6 +54,16 @@ def read(connection: Connection, after: int, limit: int) -> list[Journalled]:
     return _entries(connection.execute(query.order_by(journal.c.seq).limit(limit)))
 
 
+def read_kinds(
+    connection: Connection, kinds: Sequence[str], after: int, upto: int, limit: int
+) -> list[Journalled]:
+    """Return up to `limit` facts of some kinds, after a number and up to another: those of a flood are
+    not decoded for the few among them that are looked for."""
+    query = select(journal.c.seq, journal.c.kind, journal.c.body)
+    query = query.where(journal.c.seq > after, journal.c.seq <= upto, journal.c.kind.in_(kinds))
+    return _entries(connection.execute(query.order_by(journal.c.seq).limit(limit)))
+
+
 def changes(
     connection: Connection,
     after: int | None,

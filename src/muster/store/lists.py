@@ -1,5 +1,6 @@
 """Tables beside the journal: rows of jobs, keys, predictions and notes, and pages of jobs."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
@@ -109,6 +110,14 @@ def page_of(
     if before is not None:
         found.append(jobs.c.number < before)
     return newest(found, wanted.users_or_pools, limit)
+
+
+def counts(connection: Connection, wanted: JobFilter) -> dict[str, int]:
+    """Return the number of these jobs by status."""
+    found: Counter[str] = Counter()
+    for way in counts_of(connection.dialect.name, wanted):
+        found.update({row[0]: row[1] for row in connection.execute(way)})
+    return dict(found)
 
 
 @lru_cache(STATEMENTS)

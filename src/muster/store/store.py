@@ -135,6 +135,11 @@ class Store:
             after = found[-1].seq
             limit = None if limit is None else limit - size
 
+    def facts_of(self, kinds: tuple[str, ...], after: int, upto: int, limit: int) -> list[Journalled]:
+        """Return the first facts of these kinds, after a number and up to another."""
+        with self._database.reading() as connection:
+            return journal.read_kinds(connection, kinds, after, upto, limit)
+
     def last_seq(self) -> int:
         """Return the number of the last fact; 0: none."""
         with self._database.reading() as connection:
@@ -181,6 +186,29 @@ class Store:
             dialect = connection.dialect.name
             return lists.page(connection, lists.page_of(dialect, wanted, statuses, before, limit))
 
+    def grouped(
+        self,
+        wanted: JobFilter,
+        groups: Sequence[tuple[str, ...]],
+        *,
+        before: int | None = None,
+        limit: int = 100,
+        counted: bool = False,
+    ) -> tuple[list[JobRecord], dict[str, int]]:
+        """Return these jobs by groups of statuses, each newest first, and if `counted` the number of
+        all by status: over one connection, since to begin with one is a round trip to PostgreSQL.
+        `before`: the last number of the previous page, which is in the first group."""
+        found: list[JobRecord] = []
+        with self._database.reading() as connection:
+            dialect = connection.dialect.name
+            for statuses in groups:
+                if len(found) < limit:
+                    left = limit - len(found)
+                    statement = lists.page_of(dialect, wanted, statuses, before, left)
+                    found += lists.page(connection, statement)
+                before = None
+            return found, lists.counts(connection, wanted) if counted else {}
+
     def job(self, number: int) -> JobRecord | None:
         """Return the job of a number."""
         return self._job(select(jobs.c.body).where(jobs.c.number == number))
@@ -192,11 +220,8 @@ class Store:
 
     def counts(self, wanted: JobFilter | None = None) -> dict[str, int]:
         """Return the number of these jobs by status."""
-        found: Counter[str] = Counter()
         with self._database.reading() as connection:
-            for way in lists.counts_of(connection.dialect.name, wanted or JobFilter()):
-                found.update({row[0]: row[1] for row in connection.execute(way)})
-        return dict(found)
+            return lists.counts(connection, wanted or JobFilter())
 
     def highest(self) -> int:
         """Return the highest number of a job or sweep so far, members to come included; 0: none."""

@@ -98,15 +98,15 @@ def test_what_happens_is_counted() -> None:
 
 
 def test_decisions_by_kind_and_reason(busy: View) -> None:
-    metrics, answer = Metrics(), decided(busy)
-    (wait,) = [each for each in answer.decisions if each.job == number("large")]
-    code = wait.reason.code.value
-    for _ in range(3):
-        metrics.cycle(0.02, answer, busy)
+    metrics, code = Metrics(), "waiting.devices"
+    codes = {number("large"): code}
+    metrics.cycle(0.02, {("wait", code): 1, ("preempt", "preempted.reclaim"): 2})
+    metrics.cycle(0.02, {})
+    metrics.set_gauges(busy, Entitlements({}), code_of=lambda job: codes.get(job, ""))
     samples = read(metrics)
-    assert value(samples, "muster_cycle_seconds_count") == 3
-    # The same wait three times over is one decision; a gauge tells how many wait.
+    assert value(samples, "muster_cycle_seconds_count") == 2
     assert value(samples, "muster_decisions_total", kind="wait", reason=code) == 1
+    assert value(samples, "muster_preempted_total") == 2
     assert value(samples, "muster_pending_jobs", pool="text", reason=code) == 1
     assert value(samples, "muster_running_jobs", pool="vision") == 1
     assert value(samples, "muster_running_jobs", pool="text") == 0

@@ -60,6 +60,16 @@ def test_facts_are_read_piece_by_piece(store: Store, monkeypatch: pytest.MonkeyP
     assert list(store.facts(after=9)) == []
 
 
+def test_facts_of_some_kinds_are_found_among_those_of_a_flood(store: Store) -> None:
+    some = (submission(1), Started(1, 1, 2.0), NodeLost("n1", 3.0), Cancelled(1, 5.0), submission(2))
+    store.write(Batch(facts=some))
+    kinds = ("Started", "Cancelled")
+    assert [each.seq for each in store.facts_of(kinds, 0, 5, 10)] == [2, 4]
+    assert [each.seq for each in store.facts_of(kinds, 2, 5, 10)] == [4]
+    assert [each.seq for each in store.facts_of(kinds, 0, 3, 10)] == [2]
+    assert [each.seq for each in store.facts_of(kinds, 0, 5, 1)] == [2]
+
+
 def test_what_is_written_outlives_the_store(url: str) -> None:
     before = open_store(url)
     before.write(arrivals((1, 2)))

@@ -82,7 +82,7 @@ def daemon_routes(router: APIRouter, parts: Parts) -> None:
     )
     async def metrics() -> Response:
         """Give Prometheus a token of its own user."""
-        return Response(service.metrics(), media_type=CONTENT_TYPE_LATEST)
+        return Response(await service.metrics(), media_type=CONTENT_TYPE_LATEST)
 
     @router.get(
         "/healthz",

@@ -18,6 +18,8 @@ class Budgets:
     def __init__(self) -> None:
         self.of_user: Callable[[str], float | None] = lambda user: None
         """Device-hours that a user may spend in a month; None: any."""
+        self.of_users: Callable[[], bool] = lambda: True
+        """Whether any user has a budget."""
         self._month = 0.0
         self._users: dict[str, float] = defaultdict(float)
         self._pools: dict[str, float] = defaultdict(float)
@@ -53,6 +55,8 @@ class Budgets:
         self._turn(now)
         spent = self._spent_pools(view.pools, now)
         found: dict[int, str] = {}
+        if not spent and not self.of_users():
+            return found
         known: dict[tuple[str, str], str] = {}
         for number, state in view.jobs.items():
             if state.phase is not Phase.WAITING:

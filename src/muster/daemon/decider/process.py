@@ -7,11 +7,11 @@ import structlog
 
 from muster.core.cycle.cycle import Decisions, Memory
 from muster.core.planners.delta import delta
-from muster.daemon.decider.decider import DeciderQuestion, ToldDecisions
+from muster.daemon.decider.decider import DeciderQuestion
 from muster.daemon.planners.child_process import ChildProcess
 from muster.daemon.planners.line import HungUpError
 from muster.daemon.planners.pickles import dumps, loads
-from muster.model.view import Phase, View
+from muster.model.view import View
 
 log = structlog.get_logger()
 
@@ -22,12 +22,11 @@ SLOW = 0.05
 
 
 class DeciderProcess:
-    """The child process, if there is one, and what it has told."""
+    """The child process, if there is one, and the memory of its last answer."""
 
     def __init__(self, policy: str, planners: int, patience: float = PATIENCE) -> None:
         self._setup, self._patience = dumps((policy, planners)), patience
         self.child: ChildProcess | None = None
-        self._told = ToldDecisions()
         self._last: Memory | None = None
         """As the last answer has it."""
         self.replaced = 0
@@ -36,10 +35,11 @@ class DeciderProcess:
         """Start it, unless it is."""
         if self.child is None:
             self.child = ChildProcess("muster.daemon.decider", self._setup)
-            self._told, self._last = ToldDecisions(), None
+            self._last = None
 
     def decide(self, view: View, now: float, memory: Memory) -> Decisions | str | None:
-        """Return its decisions, or the invariant that they would break; None: it cannot tell now."""
+        """Return what is new in its decisions, or the invariant that they would break; None: it cannot
+        tell now."""
         child = self.child
         try:
             if child is None or not child.is_ready():
@@ -57,8 +57,7 @@ class DeciderProcess:
         if not isinstance(found, Decisions):
             return str(found)
         self._last = found.memory
-        waits = (number for number, job in view.jobs.items() if job.phase is Phase.WAITING)
-        return self._told.whole(found, waits)
+        return found
 
     def memory(self, known: Memory) -> Memory:
         """Return all that it remembers; `known`: what the daemon does."""

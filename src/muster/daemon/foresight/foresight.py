@@ -132,7 +132,7 @@ class LiveForesight:
                 self._daemon.metrics.forecasts.score(*told)
             left = [kept for kept in self._kept[each.number] if kept.what != each.what]
             self._kept[each.number] = left
-        for number in [n for n in self._kept if n not in self._daemon.view.jobs]:
+        for number in {each.number for each in found}.difference(self._daemon.view.jobs):
             del self._kept[number]
         if found:
             self._daemon.foretell(Foretold(outcomes=found))

@@ -6,10 +6,11 @@ and is kept apart from those that do.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import exp
 
 from muster.daemon.learn.applications import Applications, fingerprint, for_learner
+from muster.daemon.learn.by_job import ByJob
 from muster.daemon.learn.convergence import LossEnding
 from muster.daemon.learn.free_batch import range_of
 from muster.daemon.learn.live import LiveJob, LiveState, note_of_end, note_of_state, state_of
@@ -37,7 +38,7 @@ from muster.model.outlook import Outlook
 from muster.model.placement import Placement
 from muster.model.plan import Sync
 from muster.model.slowdowns import Slowdowns
-from muster.model.view import View
+from muster.model.view import JobState, View
 from muster.perf.history.crowding import among_neighbours
 from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
@@ -68,6 +69,17 @@ ALIKE = 4096
 NO_LINKS = LinkHistory()
 
 
+@dataclass(slots=True, eq=False)
+class UnstartedKind:
+    """Jobs that have not run, and of which the same is known."""
+
+    job: Job
+    """One of them."""
+    kin: Kin
+    known: tuple[tuple[int, int], Outlook] | None = None
+    """Their outlook, after what was learnt when it was made."""
+
+
 class Beliefs:
     """Turns the messages of jobs into progress, outlooks and predictions."""
 
@@ -90,8 +102,7 @@ class Beliefs:
         self._applications = Applications()
         self._transfers, self._learn_links = Transfers(cluster), learn_links
         self._neighbours = NeighbourWatch()
-        self._kinds: dict[int, tuple[Job, int, str]] = {}
-        """Kinds of jobs that have not run, with what they depend on."""
+        self._kinds = ByJob(lambda job: self._applications.kin(job).application)
         self._shapes = Shapes()
         self._asks = False
         """Whether another batch than it has would do a training good."""
@@ -103,10 +114,9 @@ class Beliefs:
         """The same by application."""
         self._endings = 0
         """Ends reported to the learner so far: each changes the outlook of all jobs."""
-        self._fresh: dict[int, tuple[Job, tuple[int, int], Outlook]] = {}
-        """Outlooks of jobs that have not run, with what they depend on."""
-        self._alike: dict[tuple[object, ...], tuple[tuple[int, int], Outlook]] = {}
-        """The same by what is known: many jobs share one."""
+        self._alike: dict[tuple[object, ...], UnstartedKind] = {}
+        """Jobs that have not run, by what is known of them: many share one outlook."""
+        self._unstarted, self._marks = ByJob(self._alike_of), ByJob(self._known_mark)
 
     # --- input ---
 
@@ -117,8 +127,13 @@ class Beliefs:
         if known != self._known:
             self._known = known
             self._learner.follow(known)
-            self._fresh.clear()
+            self._unstarted.clear()
             self._alike.clear()
+
+    def meet(self, state: JobState) -> None:
+        """Take in a new job."""
+        for each in (self._unstarted, self._marks):
+            each.meet(state)
 
     def hear(self, job: Job, message: Message, now: float) -> None:
         """Take in a message of one of the job's tasks."""
@@ -216,35 +231,21 @@ class Beliefs:
     def outlooks(self, view: View, now: float) -> dict[int, Outlook]:
         """Return the outlook of every job of the view."""
         self._now = now
-        version = (self._learnt, self._applications.version)
-        found: dict[int, Outlook] = {}
-        before, self._fresh = self._fresh, {}
-        for number, state in view.jobs.items():
-            live = self._live.get(number)
-            if live is not None:
+        waiting = self._unstarted.of(view.jobs, self._applications.version, self._live)
+        told = {alike: self._outlook_alike(alike) for alike in set(waiting.values())}
+        found = {number: told[alike] for number, alike in waiting.items()}
+        for number, live in self._live.items():
+            if number in view.jobs:
                 found[number] = self._outlook(live, now)
-                continue
-            kept = before.get(number)
-            if kept is None or kept[0] is not state.job or kept[1] != version:
-                kept = state.job, version, self._unstarted(state.job)
-            self._fresh[number] = kept
-            found[number] = kept[2]
         return dict(among_neighbours(found, self._neighbours.all_slowed()))
 
     def slowdowns(self, view: View) -> Slowdowns:
         """Return what is believed about neighbours."""
         if not self._neighbours.knows_kinds:
             return self._neighbours.slowdowns({})
-        before, self._kinds = self._kinds, {}
-        version = self._applications.version
-        for number, state in view.jobs.items():
-            kept = before.get(number)
-            if kept is None or kept[0] is not state.job or kept[1] != version:
-                live = self._live.get(number)
-                kin = self._kin(live) if live else self._applications.kin(state.job)
-                kept = state.job, version, kin.application
-            self._kinds[number] = kept
-        return self._neighbours.slowdowns({number: kept[2] for number, kept in self._kinds.items()})
+        waiting = self._kinds.of(view.jobs, self._applications.version, self._live)
+        known = {n: self._kin(live).application for n, live in self._live.items() if n in view.jobs}
+        return self._neighbours.slowdowns({**waiting, **known})
 
     def finish(self, job: int, view: View, now: float) -> float | None:
         """Predict when a job ends; None if it does not run, or nothing says how long it is.
@@ -280,11 +281,13 @@ class Beliefs:
 
     def inform(self, view: View, now: float) -> View:
         """Return the view with what trainings look like, and what is known of links and neighbours."""
-        marks = {n: (self._mark(state.job), state.plan) for n, state in view.jobs.items()}
+        version = self._applications.version, self._shapes.models
+        marks = {n: mark for n, mark in self._marks.of(view.jobs, version, self._live).items() if mark}
+        marks |= {n: self._mark(live.job) for n, live in self._live.items() if n in view.jobs}
         self._asks = False
         self._now, links = now, self.links()
         knowledge = self._shapes.knowledge(links, now)
-        shapes, slowdowns = self._shapes.of(marks), self.slowdowns(view)
+        shapes, slowdowns = self._shapes.of(marks, view.jobs), self.slowdowns(view)
         told = replace(view, shapes=shapes, knowledge=knowledge, slowdowns=slowdowns)
         return replace(told, uplinks=links.nodes)
 
@@ -302,6 +305,11 @@ class Beliefs:
         live = self._live.get(job.number)
         own = live.track.shape if live is not None else ""
         return shape_mark(job.user, own or self._applications.last_shape(job))
+
+    def _known_mark(self, job: Job) -> str:
+        """Return the mark of the model that a job trains, empty for one that nobody has seen."""
+        mark = self._mark(job)
+        return mark if self._shapes.model(mark) is not None else ""
 
     def links(self) -> LinkHistory:
         """Return what links have carried, over all jobs, as far as it shall be used; the same object
@@ -519,22 +527,27 @@ class Beliefs:
             found = self._shapes.foretold(model, self._transfers.cluster)
             self._learner.foresee(told, found, model.micro_batch)
 
-    def _unstarted(self, job: Job) -> Outlook:
-        """Return the outlook of a job that has not run, shared by all about which the same is known."""
+    def _alike_of(self, job: Job) -> UnstartedKind:
+        """Return a job that has not run with all about which the same is known."""
         kin = self._applications.kin(job)
         if job.model is None and not self._applications.knows(kin):
             kin = Kin(UNKNOWN, UNKNOWN, batch=kin.batch, reports=kin.reports)
         asks = (job.workers.gang, job.workers.most, job.device_types)
         key = (kin.application, kin.batch, job.work, job.duration, asks)
-        version = self._learnt_of.get(kin.application, 0), self._endings
-        kept = self._alike.get(key)
-        if kept is None or kept[0] != version:
+        if key not in self._alike:
             if len(self._alike) > ALIKE:
                 self._alike.clear()
-            told = for_learner(job, kin, self._work(job, kin, 0))
-            self._foresee(job, told)
-            kept = self._alike[key] = version, self._learner.outlook(told, None, 0.0)
-        return kept[1]
+            self._alike[key] = UnstartedKind(job, kin)
+        return self._alike[key]
+
+    def _outlook_alike(self, alike: UnstartedKind) -> Outlook:
+        """Return the outlook of some jobs, made again if something was learnt that it depends on."""
+        version = self._learnt_of.get(alike.kin.application, 0), self._endings
+        if alike.known is None or alike.known[0] != version:
+            told = for_learner(alike.job, alike.kin, self._work(alike.job, alike.kin, 0))
+            self._foresee(alike.job, told)
+            alike.known = version, self._learner.outlook(told, None, 0.0)
+        return alike.known[1]
 
     def _spent(self, live: LiveJob, now: float) -> float:
         """Return the estimated s on one device that a job has run by now."""

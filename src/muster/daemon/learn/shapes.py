@@ -19,6 +19,7 @@ from muster.daemon.learn.transfers import Spot
 from muster.model.cluster import Cluster
 from muster.model.plan import ChosenPlan, Overlap, Sync
 from muster.model.profile import CapturedShape, ModelProfile
+from muster.model.view import JobState
 from muster.perf.compute import Computed, ComputeHistory
 from muster.perf.history.links import LinkHistory
 from muster.perf.history.steps import StepHistory, Stepped
@@ -178,18 +179,22 @@ class Shapes:
 
     # --- answers ---
 
-    def of(self, jobs: Mapping[int, tuple[str, ChosenPlan | None]]) -> dict[int, CapturedShape]:
-        """Return the shapes of these jobs, given the mark of the model that each should train, and its
-        plan."""
+    def of(self, marks: Mapping[int, str], jobs: Mapping[int, JobState]) -> dict[int, CapturedShape]:
+        """Return the shapes of jobs, given the mark of the model that each should train."""
         found, self.untold = {}, False
-        for number, (mark, plan) in jobs.items():
+        for number, mark in marks.items():
             watched = self._jobs.get(number)
             if watched is None and mark in self._models:
                 watched = self._jobs[number] = _Watched(*self._models[mark])
             if watched is not None:
-                watched.plan = plan
+                watched.plan = jobs[number].plan
                 found[number] = watched.told()
         return found
+
+    @property
+    def models(self) -> int:
+        """Return how many models are known."""
+        return len(self._models)
 
     def step_of(self, job: int, sync: Sync) -> float | None:
         """Return the s of a step that a job has measured with its current tasks; None: not yet."""

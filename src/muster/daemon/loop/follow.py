@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from muster.daemon.health_guard import HealthGuard
@@ -20,6 +21,7 @@ from muster.model.event import (
     Resized,
     StartBegun,
     Started,
+    Submitted,
     TasksLost,
 )
 from muster.model.job import Job
@@ -44,46 +46,61 @@ class Follower:
     def __init__(self, daemon: "Daemon") -> None:
         self._daemon = daemon
         self._guard = HealthGuard()
+        self.forecasts: Mapping[int, JobForecast] = {}
+        """Of live jobs, as last played."""
         self.forgets: list[Callable[[int], None]] = []
         """Called with each job that has ended."""
 
     def refresh(self) -> None:
-        """Update the predictions of running jobs and the gauges; drain nodes that are not well."""
+        """Update the predictions of running jobs; drain nodes that are not well."""
         daemon, now = self._daemon, self._daemon.clock.now()
-        for number, summary in list(daemon.summaries.items()):
-            state = daemon.view.jobs[number]
-            if state.phase is not Phase.WAITING:
-                finish = self._finish(number, summary, now)
-                summary = self._followed(number, summary, finish, now)
-                daemon.summaries[number] = self._predicted(state, summary, finish, now)
-                daemon.touch(number)
-            elif summary.predicted_finish is not None:  # from before it was stopped
-                daemon.summaries[number] = replace(
-                    summary, predicted_finish=None, finish_span=None, ending=None
-                )
-                daemon.touch(number)
-        agents = daemon.agents()
-        for fact in self._guard.look(daemon.view.cluster, agents, now):
+        for number in daemon.state.gangs:  # all that hold devices, or did
+            self._refresh(daemon.view.jobs[number], now)
+        for fact in self._guard.look(daemon.view.cluster, daemon.agents(), now):
             daemon.post(Entry([fact]))
-        links = daemon.beliefs.node_links()
-        daemon.metrics.set_gauges(daemon.view, daemon.entitlements, agents, links)
+
+    def _refresh(self, state: JobState, now: float) -> None:
+        daemon, number = self._daemon, state.number
+        summary = daemon.summaries[number]
+        if state.phase is not Phase.WAITING:
+            finish = self._finish(number, now)
+            summary = self._followed(number, summary, finish, now)
+            daemon.summaries[number] = self._predicted(state, summary, finish, now)
+            daemon.touch(number)
+        elif summary.predicted_finish is not None:  # from before it was stopped
+            daemon.summaries[number] = replace(
+                summary, predicted_finish=None, finish_span=None, ending=None
+            )
+            daemon.touch(number)
+
+    def gauges(self) -> Callable[[], None]:
+        """Return what sets the gauges to the present: it looks at all jobs, and may do so in any
+        thread."""
+        daemon = self._daemon
+        summaries, unknown = daemon.summaries, JobSummary()
+        return partial(
+            daemon.metrics.set_gauges,
+            daemon.view,
+            daemon.entitlements,
+            daemon.agents(),
+            daemon.beliefs.node_links(),
+            lambda number: summaries.get(number, unknown).code,
+        )
 
     def foretold(self, forecasts: Mapping[int, JobForecast]) -> None:
-        """Take in forecasts; those of running jobs are written with the next refresh."""
-        summaries = self._daemon.summaries
-        for number, forecast in forecasts.items():
-            if number in summaries:
-                summaries[number] = replace(summaries[number], forecast=forecast)
+        """Take in the forecasts of all jobs; the next refresh writes those of running ones."""
+        self.forecasts = forecasts
 
-    def _finish(self, number: int, summary: JobSummary, now: float) -> float | None:
+    def _finish(self, number: int, now: float) -> float | None:
         """Return when a job with devices ends: as played, or else if everybody keeps what he has."""
         view = self._daemon.view
-        if summary.forecast is None:
+        forecast = self.forecasts.get(number)
+        if forecast is None:
             state = view.jobs[number]
             if is_session(state.job):  # ended by whom it serves, unless by its time limit
                 return finite(session_end(state, None).middle)
             return self._daemon.beliefs.finish(number, view, now)
-        known = summary.forecast.known_finish
+        known = forecast.known_finish
         return None if known is None else known.middle
 
     def _followed(
@@ -92,7 +109,7 @@ class Follower:
         """Return the summary with what its losses say; tell once that they have stopped falling."""
         beliefs = self._daemon.beliefs
         ending = beliefs.ending(number)
-        played = summary.forecast is not None or finish is None
+        played = number in self.forecasts or finish is None
         span = None if played else beliefs.finish_span(number, finish or now, now)
         if ending is not None and ending.converged and not summary.converged:
             self._daemon.post(Entry([ConvergenceSeen(number, now, ending.converged)]))
@@ -102,7 +119,9 @@ class Follower:
         """Tell beliefs and metrics about new facts."""
         metrics, jobs = self._daemon.metrics, self._daemon.view.jobs
         for fact in facts:
-            if isinstance(fact, TaskOrdered):
+            if isinstance(fact, Submitted) and fact.job.number in jobs:
+                self._daemon.beliefs.meet(jobs[fact.job.number])
+            elif isinstance(fact, TaskOrdered):
                 metrics.task("ordered")
             elif isinstance(fact, TaskEnded):
                 metrics.task("failed" if fact.fault else "lost" if fact.lost else "ended")

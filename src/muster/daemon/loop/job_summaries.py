@@ -73,8 +73,6 @@ class JobSummary:
     """Why its sweep has stopped it for good."""
     rung: int = 0
     """The highest rung of its sweep that it has reached; 0: none."""
-    forecast: JobForecast | None = None
-    """As last played; None: not yet."""
 
     def explain(self, reason: Reason, name_of: NameOf) -> "JobSummary":
         """Return the summary with this reason for the job's state; `name_of`: for its user's eyes."""
@@ -226,7 +224,11 @@ def _restart_text(gang: GangState | None) -> str:
 
 
 def record_of(
-    summary: JobSummary, state: JobState, gang: GangState | None, progress: Progress | None
+    summary: JobSummary,
+    state: JobState,
+    gang: GangState | None,
+    progress: Progress | None,
+    forecast: JobForecast | None = None,
 ) -> JobRecord:
     """Return the list entry of a live job, or of one that has just ended, in its last state."""
     job, over = state.job, bool(summary.outcome)
@@ -281,16 +283,16 @@ def record_of(
         params=dict(job.sweep.params) if job.sweep else {},
         rung=summary.rung,
         time_limit=job.program.time,
-        **_expected(summary, over=over),
+        **_expected(summary, forecast, over=over),
     )
 
 
-def _expected(summary: JobSummary, *, over: bool) -> Mapping[str, Any]:
+def _expected(summary: JobSummary, forecast: JobForecast | None, *, over: bool) -> Mapping[str, Any]:
     """Return when it starts and ends: as played, or else as its progress says."""
     if over:
         return {"predicted_start": summary.predicted_start}
-    if summary.forecast is not None:
-        return foretold(summary.forecast)
+    if forecast is not None:
+        return foretold(forecast)
     low, high = summary.finish_span or (None, None)
     return {
         "predicted_start": summary.predicted_start,

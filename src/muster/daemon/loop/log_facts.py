@@ -5,34 +5,50 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from muster.daemon.service.reading.event_text import text_of
+from muster.model.decision import Kind
 from muster.model.event import Submitted
-from muster.model.job import Job
-from muster.model.task import Fact, job_of
+from muster.model.task import Decided, Fact, job_of
 from muster.model.view import JobState
 
 log = structlog.get_logger()
 
 
 TOGETHER = 4
-"""Submissions of one turn that are logged as one line: in a flood, lines take a tenth of the time."""
+"""Submissions, or waits for one reason, of one turn that are logged as one line: in a flood, lines take
+a tenth of the time."""
 
 
 def log_facts(
     facts: Sequence[Fact], live: Mapping[int, JobState], ended: Mapping[int, JobState]
 ) -> None:
     """Log facts that are in the journal now, with the names of their jobs."""
-    submitted = [fact.job for fact in facts if isinstance(fact, Submitted)]
-    if len(submitted) >= TOGETHER:
-        first, last = submitted[0], submitted[-1]
-        text = f"{len(submitted)} jobs submitted: {_named(first)} to {_named(last)}"
-        log.info(Submitted.__name__, jobs=len(submitted), text=text)
-        facts = [fact for fact in facts if not isinstance(fact, Submitted)]
+    many: dict[str, list[Fact]] = {}
     for fact in facts:
+        many.setdefault(_flood_of(fact), []).append(fact)
+    single = many.pop("", [])
+    for kind, alike in many.items():
+        if len(alike) < TOGETHER:
+            single += alike
+        else:
+            first, last = (_named(fact, live) for fact in (alike[0], alike[-1]))
+            text = f"{len(alike)} jobs {kind}: {first} to {last}"
+            log.info(type(alike[0]).__name__, jobs=len(alike), text=text)
+    for fact in single:
         log.info(type(fact).__name__, **_job(job_of(fact), live, ended), text=text_of(fact))
 
 
-def _named(job: Job) -> str:
-    return f"{job.number} ({job.full_name})"
+def _flood_of(fact: Fact) -> str:
+    """Return what happens to many jobs at once; empty: it is told of each."""
+    if isinstance(fact, Submitted):
+        return "submitted"
+    if isinstance(fact, Decided) and fact.kind == Kind.WAIT:
+        return f"wait ({fact.code})"
+    return ""
+
+
+def _named(fact: Fact, live: Mapping[int, JobState]) -> str:
+    state = live.get(job_of(fact) or 0)
+    return f"{job_of(fact)} ({state.job.full_name})" if state else f"{job_of(fact)}"
 
 
 def _job(

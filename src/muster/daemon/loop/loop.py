@@ -27,14 +27,13 @@ from muster.core.cycle.cycle import Decisions
 from muster.core.cycle.sections import is_informed
 from muster.core.state.begin import begun
 from muster.core.state.startable import startable
-from muster.core.why.words import names_for, tell
 from muster.daemon.account.accounts import Accounts
 from muster.daemon.gang.events import Exited
 from muster.daemon.gang.exits import is_fault
 from muster.daemon.gang.perform import Performer
-from muster.daemon.gang.state import Sight
+from muster.daemon.gang.state import GangState, Sight
 from muster.daemon.learn import Beliefs
-from muster.daemon.loop.cycle_thread import CycleThread, next_start
+from muster.daemon.loop.cycle_thread import CycleThread
 from muster.daemon.loop.due import cycle_within
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.fold import Turn, fold
@@ -43,12 +42,13 @@ from muster.daemon.loop.foretold import Foretold
 from muster.daemon.loop.job_summaries import JobSummary, explain_barred, fold_summaries
 from muster.daemon.loop.log_facts import log_facts
 from muster.daemon.loop.node_news import NodeNews
+from muster.daemon.loop.places import QueuePlaces
+from muster.daemon.loop.reasons import counted, explained
 from muster.daemon.loop.recent_records import RecentRecords
 from muster.daemon.loop.save import encoded
 from muster.daemon.loop.state import State
 from muster.daemon.loop.writable import without_unwritable
 from muster.daemon.metrics import Metrics
-from muster.daemon.story.decided_fact import decided_fact
 from muster.daemon.sweeps.records import changed_records
 from muster.daemon.tasks.orders import log_name
 from muster.daemon.timeline.curve_keeper import CurveKeeper
@@ -59,8 +59,8 @@ from muster.model.decision import Kind
 from muster.model.event import Submitted
 from muster.model.pool import Entitlements
 from muster.model.sweep import SweepSubmitted
-from muster.model.task import Fact, TaskExited, TaskId, TaskStarted
-from muster.model.view import View
+from muster.model.task import Fact, TaskExited, TaskId, TaskStarted, job_of
+from muster.model.view import JobState, View
 from muster.policy.registry import POLICIES
 from muster.ports import Agents, Clock, Executor
 from muster.store.batch import Batch, Note
@@ -72,8 +72,8 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-RECORDS_AT_ONCE = 200
-"""List entries made without yielding to requests: some 2 ms."""
+RECORDS_AT_ONCE = 100
+"""List entries made without yielding to requests, and reasons told: some 2 ms."""
 LOGGED_AT_ONCE = 20
 """Facts logged at once: some 2 ms. Those of a flood are logged beside the loop."""
 
@@ -129,8 +129,8 @@ class Daemon:
         self.follower = Follower(self)
         self.deciding = CycleThread(state.policy, planners)
         self.entitlements = Entitlements({})
-        self.order: tuple[int, ...] = ()
-        """Jobs as the policy ranked them last."""
+        self.places = QueuePlaces(state.view.jobs, now=clock.now())
+        """Of waiting jobs, as the policy ranked them last."""
         self.cycles, self.last_cycle = 0, 0.0
         self.trouble = ""
         """Why the journal cannot be written; empty while it can."""
@@ -140,6 +140,8 @@ class Daemon:
         """Called after each cycle."""
         self.noted: list[Callable[[Sequence[Fact]], None]] = []
         """Called with facts once they are in the journal."""
+        self.saved: list[Callable[[], None]] = []
+        """Called after each snapshot."""
         self.agents: Agents = dict
         """The nodes with agents; set by who has any."""
         self.blind: Callable[[], tuple[str, ...]] = tuple
@@ -160,6 +162,7 @@ class Daemon:
         self._foretold = Foretold()
         self._unsaved = 0
         """Facts since the last snapshot."""
+        self._saving: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._due, self._earliest, self._refreshed = 0.0, 0.0, 0.0
         """When to decide next, but not before, and the last refresh; by `time.monotonic`."""
@@ -233,8 +236,8 @@ class Daemon:
             with TRACING.span("cycle", jobs=len(self.view.jobs)) as told:
                 await self._decide()
                 told |= {"seconds": self.last_cycle, "apart": self.deciding.is_apart}
-        if self._unsaved >= self.pace.snapshot:
-            await self.snapshot()
+        if self._unsaved >= self.pace.snapshot and (self._saving is None or self._saving.done()):
+            self._saving = asyncio.create_task(self.snapshot(), name="muster-snapshot")
 
     async def take_in(self) -> None:
         """Collect the reports of the executor, and commit what was posted."""
@@ -254,6 +257,8 @@ class Daemon:
         """Write what was posted and end the threads; the tasks keep running."""
         if self._inbox or self._stale:
             await self._commit(self._inbox)
+        if self._saving is not None:
+            await self._saving
         self.deciding.close()
         self._writer.shutdown(wait=True)
 
@@ -359,6 +364,7 @@ class Daemon:
             summary = self.summaries.pop(number, None)
             if summary is not None:
                 self.follower.ended(closed.job.job, summary)
+        self.places.take(_jobs_of(turn.facts), self.view.jobs, self.clock.now())
         self.follower.noted(turn.facts)
         for tell_of in self.noted:
             _attempt(partial(tell_of, turn.facts))
@@ -383,7 +389,7 @@ class Daemon:
             summary, closed = summaries.get(number) or self.summaries[number], turn.closed.get(number)
             state = closed.job if closed else turn.state.view.jobs[number]
             gang = closed.gang if closed else turn.state.gangs.get(number)
-            found.append(self._recent.record(summary, state, gang, self.beliefs.progress(number)))
+            found.append(self._record(number, summary, state, gang))
             if place % RECORDS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return tuple(found)
@@ -391,8 +397,13 @@ class Daemon:
     def record(self, number: int) -> JobRecord:
         """Return a live job's current list entry."""
         state, gang = self.view.jobs[number], self.state.gangs.get(number)
-        progress = self.beliefs.progress(number)
-        return self._recent.record(self.summaries[number], state, gang, progress)
+        return self._record(number, self.summaries[number], state, gang)
+
+    def _record(
+        self, number: int, summary: JobSummary, state: JobState, gang: GangState | None
+    ) -> JobRecord:
+        progress, forecast = self.beliefs.progress(number), self.follower.forecasts.get(number)
+        return self._recent.record(summary, state, gang, progress, forecast)
 
     async def _store(self, batch: Batch) -> tuple[int, int]:
         """Write a batch; what cannot be written beside its facts is replaced or left out."""
@@ -440,11 +451,13 @@ class Daemon:
     async def snapshot(self) -> None:
         """Save the state, so that a restart need not fold the whole journal."""
         seq, self._unsaved = self.seq, 0
-        body = await encoded(self.state)
+        pieces = await encoded(self.state)
         try:
-            await self._write(self.store.snapshot, seq, body)
+            await self._write(lambda: self.store.snapshot(seq, b"".join(pieces)))
         except StoreError as error:
             log.warning("snapshot failed", problem=str(error))
+        for call in self.saved:
+            _attempt(call)
 
     # --- decide ---
 
@@ -463,72 +476,82 @@ class Daemon:
         view = self.beliefs.inform(replace(self.view, outlooks=outlooks), now)
         await asyncio.sleep(0)
         barred = self.accounts.budgets.barred(self.view, now)
-        view = startable(view, now, barred)
-        deciding = self.deciding.decide(view, now)
-        await self._accept_submissions(deciding)
-        decided = await deciding
+        view = startable(view, now, barred, self.places.delayed)
+        decided = await self._meanwhile(self.deciding.decide(view, now))
         self.last_cycle = time.monotonic() - began
         self._earliest = time.monotonic() + self.pace.rest * self.last_cycle
         if decided is None:
             return
-        again = min(decided.again, _next_pause_end(view, now), next_start(self.view, now))
+        await self._rank(decided.order)
+        delay_ends = self.places.next_start(self.view.jobs, now)
+        again = min(decided.again, self._next_pause_end(view, now), delay_ends)
         if again < math.inf:
             self._due = min(self._due, time.monotonic() + max(0.0, again - now))
-        facts, explained = await self._explain(decided, now)
-        bars, told = explain_barred(barred, self.summaries, now)
-        facts, explained = [*facts, *bars], {**explained, **told}
-        if not await self._commit([Entry([*begun(decided, now), *facts])], explained):
+        told = counted(decided.decisions, self.summaries)
+        if not await self._take_over(decided, barred, now):
             self._backlog.clear()  # the next cycle decides afresh
             return
         self.deciding.memory, self.entitlements = decided.memory, decided.entitlements
-        self.order = decided.order
         self.cycles += 1
-        await asyncio.sleep(0)
-        self.metrics.cycle(self.last_cycle, decided, self.view)
+        self.metrics.cycle(self.last_cycle, told)
         self._tell_decided()
+
+    async def _take_over(self, decided: Decisions, barred: Mapping[int, str], now: float) -> bool:
+        """Commit what was decided, then why jobs wait, in parts between which new jobs are committed:
+        thousands may have come. False if it could not all be written: the next cycle tells it again."""
+        acts = [each for each in decided.decisions if each.kind is not Kind.WAIT]
+        waits = [each for each in decided.decisions if each.kind is Kind.WAIT]
+        facts, changed = explain_barred(barred, self.summaries, now)
+        facts = [*begun(decided, now), *facts]
+        starts = range(0, max(len(waits), 1), RECORDS_AT_ONCE)
+        for part in (waits[at : at + RECORDS_AT_ONCE] for at in starts):
+            more, told = explained([*acts, *part], self.view, self.summaries, now)
+            if not await self._commit([Entry([*facts, *more])], {**changed, **told}):
+                return False
+            acts, facts, changed = [], [], {}
+            await self._admit()
+        return True
 
     def _tell_decided(self) -> None:
         for call in self.decided:
             _attempt(partial(call, self.view))
 
-    async def _accept_submissions(self, deciding: "asyncio.Future[Decisions | None]") -> None:
-        """Commit new jobs until the cycle has decided, so that submissions need not wait for it."""
-        deciding.add_done_callback(lambda _: self._wake.set())
-        while not deciding.done():
+    async def _rank(self, order: Sequence[int]) -> None:
+        """Take over the order of a cycle."""
+        now, jobs = self.clock.now(), self.view.jobs
+        places = await self._meanwhile(self.deciding.ranked(order, jobs, now))
+        places.take(self.view.jobs.keys() - jobs.keys(), self.view.jobs, now)
+        self.places = places
+
+    async def _meanwhile(self, working: "asyncio.Future[T]") -> T:
+        """Commit new jobs until a part of the cycle is done, so that submissions need not wait for it;
+        return what it comes to."""
+        working.add_done_callback(lambda _: self._wake.set())
+        while not working.done():
             self._wake.clear()
-            new: list[Entry] = []
-            rest: list[Entry] = []
-            for entry in self._inbox:
-                (new if _only_submits(entry, self.view) else rest).append(entry)
-            self._inbox = rest
-            if new:
-                await self._commit(new)
-            elif not deciding.done():
+            if not await self._admit() and not working.done():
                 await self._wake.wait()
         self._wake.set()  # the rest is for the next turn
+        return working.result()
 
-    async def _explain(
-        self, decided: Decisions, now: float
-    ) -> tuple[list[Fact], dict[int, JobSummary]]:
-        """Return decisions and new reasons for waiting as facts, and the summaries they change."""
-        facts: list[Fact] = []
-        changed: dict[int, JobSummary] = {}
-        for place, decision in enumerate(decided.decisions, 1):
-            if place % RECORDS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-            if decision.kind is Kind.REPLAN:
-                continue  # `Replanned` tells it all; why the job runs is unchanged
-            before = self.summaries[decision.job]
-            if decision.reason is before.reason and decision.kind is Kind.WAIT:
-                continue  # as the decider has told it before
-            name_of = names_for(self.view, decision.job)
-            summary = before.explain(decision.reason, name_of)
-            if summary is not before:
-                changed[decision.job] = summary
-            if decision.kind is not Kind.WAIT or before.code != decision.reason.code:
-                text = summary.text or tell(decision.reason, name_of)
-                facts.append(decided_fact(decision, text, now))
-        return facts, changed
+    async def _admit(self) -> bool:
+        """Commit the new jobs among what was posted; whether there were any."""
+        new: list[Entry] = []
+        rest: list[Entry] = []
+        for entry in self._inbox:
+            (new if _only_submits(entry, self.view) else rest).append(entry)
+        self._inbox = rest
+        if new:
+            await self._commit(new)
+        return bool(new)
+
+    def _next_pause_end(self, view: View, now: float) -> float:
+        """Return when the next pause after a change ends: until then a policy may leave that job
+        alone."""
+        held = (view.jobs[number] for number in self.state.gangs if number in view.jobs)
+        changed = ((state, state.since) for state in held if state.since is not None)
+        ends = (since + view.last_pause(state) + AFTER_PAUSE for state, since in changed)
+        return min((end for end in ends if end > now), default=math.inf)
 
     def set_policy(self, name: str) -> None:
         """Use another policy from the next cycle on."""
@@ -551,11 +574,9 @@ def _attempt(call: Callable[[], None]) -> None:
         log.exception("command failed")
 
 
-def _next_pause_end(view: View, now: float) -> float:
-    """When the next pause after a change ends: until then a policy may leave that job alone."""
-    changed = ((s, s.since) for s in view.jobs.values() if s.since is not None)
-    ends = (since + view.last_pause(state) + AFTER_PAUSE for state, since in changed)
-    return min((end for end in ends if end > now), default=math.inf)
+def _jobs_of(facts: Sequence[Fact]) -> set[int]:
+    """Return the jobs that facts are about."""
+    return {number for fact in facts if (number := job_of(fact)) is not None}
 
 
 def _only_submits(entry: Entry, view: View) -> bool:

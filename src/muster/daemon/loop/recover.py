@@ -14,7 +14,7 @@ from muster.daemon.loop.state import State
 from muster.model.cluster import Cluster
 from muster.model.pool import PoolTree
 from muster.model.task import TaskId
-from muster.model.view import View
+from muster.model.view import Phase, View
 from muster.store.codec import decode, encode
 from muster.store.errors import UnreadableError
 from muster.store.store import Store
@@ -121,7 +121,11 @@ def reattach(daemon: Daemon) -> None:
         if record is not None:
             predicted = record.first_predicted_finish is not None
             predictions = daemon.store.predictions(number) if predicted else ()
-            daemon.summaries[number] = restored_summary(record, predictions)
+            summary = restored_summary(record, predictions)
+            if state.phase is Phase.WAITING and summary.predicted_finish is not None:
+                summary = replace(summary, predicted_finish=None)  # as the last daemon played it
+                daemon.touch(number)
+            daemon.summaries[number] = summary
         gang = daemon.state.gangs.get(number)
         if gang is not None:
             daemon.post(Entry(events=[(number, Resumed())]))

@@ -14,6 +14,8 @@ from muster.wire.api.records import JobRecord
 SIGNATURE, MOMENT = "X-Muster-Signature", "X-Muster-Time"
 FIELDS = ("number", "name", "user", "pool", "status", "submitted", "started", "ended", "exit_code")
 """Of the job, in every notice."""
+TOLD = tuple(kind.__name__ for kind in (Started, Ended, Cancelled, Preempted))
+"""Kinds of facts that mean something to people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import structlog
 
 from muster.daemon.loop.loop import Daemon
-from muster.daemon.notify.notice import Notice, happening_of, notice_of
+from muster.daemon.notify.notice import TOLD, Notice, happening_of, notice_of
 from muster.daemon.notify.pending import Delivery, Notices, read_pending, stored_pending
 from muster.daemon.notify.send import run_command, send_webhook
 from muster.daemon.notify.subscription import PATIENCE, Subscription, read_subscriptions, written
@@ -17,8 +17,8 @@ from muster.model.event import Submitted
 from muster.model.happening import Happening
 from muster.model.job import Job
 from muster.model.sweep import MemberSubmitted, SweepSubmitted
-from muster.model.task import job_of
-from muster.model.view import Phase
+from muster.model.task import Fact, job_of
+from muster.model.view import JobState, Phase
 from muster.store.batch import Journalled
 from muster.store.errors import StoreError
 from muster.wire.api.records import JobRecord
@@ -35,6 +35,8 @@ GATHER = 0.1
 """s after a fact, so that those of a flood are read together and not one by one."""
 AT_ONCE = 500
 """Facts read together."""
+KEPT_EVERY = 5_000
+"""Facts that mean nothing to anybody after which it is kept how far they were read."""
 OF_JOB = "job "
 """Before the number of a job that has a webhook of its own, as the key of its deliveries."""
 
@@ -46,8 +48,13 @@ class Notifier:
         self._daemon, self._store = daemon, daemon.store
         self.subscriptions = read_subscriptions(self._store.setting(SUBSCRIPTIONS))
         self._pending: Notices = read_pending(self._store.setting(PENDING), daemon.seq)
+        self._kept = self._pending.seq
+        """Up to where the next daemon need not read the journal again."""
         self._waited: set[tuple[str, int]] = set()
         """Subscribers and jobs whose long wait was told."""
+        self._asking = _asking(daemon.view.jobs.values())
+        """Jobs that ask to be told of a long wait."""
+        daemon.noted.append(self._noted)
         self._looked = 0.0
         self._task: asyncio.Task[None] | None = None
 
@@ -122,16 +129,16 @@ class Notifier:
     async def _read_journal(self) -> None:
         """Turn new facts into deliveries, and keep both where the next daemon finds them."""
         while self._pending.seq < self._daemon.seq:
-            found = await asyncio.to_thread(
-                lambda: list(self._store.facts(self._pending.seq, limit=AT_ONCE))
-            )
-            if not found:
-                return
+            upto = self._daemon.seq
+            after = self._pending.seq
+            found = await asyncio.to_thread(self._store.facts_of, TOLD, after, upto, AT_ONCE)
             self._pending.add([each for entry in found for each in await self._deliveries(entry)])
-            self._pending.seq = found[-1].seq
-            await self._keep()
+            self._pending.seq = found[-1].seq if len(found) == AT_ONCE else upto
+            if found or self._pending.seq >= self._kept + KEPT_EVERY:
+                await self._keep()
 
     async def _keep(self) -> None:
+        self._kept = self._pending.seq
         await asyncio.to_thread(self._store.set_setting, PENDING, stored_pending(self._pending))
 
     async def _deliveries(self, entry: Journalled) -> list[Delivery]:
@@ -176,23 +183,32 @@ class Notifier:
         self._looked = now
         wanting = [each for each in self.subscriptions.values() if Happening.WAITING in each.on]
         self._waited = {pair for pair in self._waited if pair[1] in live}
-        for number, state in live.items():
-            if state.phase is not Phase.WAITING:
-                continue
-            job, waited = state.job, now - max(state.submitted, state.since or 0.0)
-            told = [
-                (each.key, "", each.patience)
-                for each in wanting
-                if each.wants(Happening.WAITING, job.user, job.pool)
-            ]
-            if Happening.WAITING in job.program.notify_on:
-                told.append((f"{OF_JOB}{number}", job.program.notify, PATIENCE))
-            for key, url, patience in told:
-                if waited >= patience and (key, number) not in self._waited:
-                    self._waited.add((key, number))
-                    about = self._daemon.record(number)
-                    notice = notice_of(Happening.WAITING, about, now, f"waiting-{number}")
-                    self._pending.add([Delivery(key, notice, url=url)])
+        self._asking.intersection_update(live)
+        for number in live if wanting else self._asking:
+            if live[number].phase is Phase.WAITING:
+                self._look_at(live[number], wanting, now)
+
+    def _look_at(self, state: JobState, wanting: Sequence[Subscription], now: float) -> None:
+        """Tell of a job if it has waited too long."""
+        job, waited = state.job, now - max(state.submitted, state.since or 0.0)
+        told = [
+            (each.key, "", each.patience)
+            for each in wanting
+            if each.wants(Happening.WAITING, job.user, job.pool)
+        ]
+        if Happening.WAITING in job.program.notify_on:
+            told.append((f"{OF_JOB}{job.number}", job.program.notify, PATIENCE))
+        for key, url, patience in told:
+            if waited >= patience and (key, job.number) not in self._waited:
+                self._waited.add((key, job.number))
+                about = self._daemon.record(job.number)
+                notice = notice_of(Happening.WAITING, about, now, f"waiting-{job.number}")
+                self._pending.add([Delivery(key, notice, url=url)])
+
+    def _noted(self, facts: Sequence[Fact]) -> None:
+        """Take in the new jobs that ask to be told of a long wait."""
+        new = (job_of(fact) for fact in facts if isinstance(fact, Submitted | MemberSubmitted))
+        self._asking |= _asking(filter(None, map(self._daemon.view.jobs.get, filter(None, new))))
 
     async def _deliver(self) -> None:
         """Try all that is due, each subscriber beside the others."""
@@ -220,3 +236,8 @@ class Notifier:
         secret = await self.secret(subscription.user)
         trusted = subscription.trusted
         return await send_webhook(subscription.webhook, notice, secret, trusted=trusted)
+
+
+def _asking(jobs: Iterable[JobState]) -> set[int]:
+    """Return those of these jobs that ask to be told of a long wait."""
+    return {each.number for each in jobs if Happening.WAITING in each.job.program.notify_on}

@@ -13,6 +13,9 @@ from operator import attrgetter
 from typing import Any
 
 from muster.core.planners.delta import ViewDelta
+from muster.foresight.kept import KeptForecast
+from muster.foresight.play import JobForecast
+from muster.foresight.quantiles import TimeInterval
 from muster.model.cluster import Node
 from muster.model.decision import Decision, Promise
 from muster.model.job import Job, Need, RoleSpec
@@ -27,7 +30,9 @@ _MANY = (
     Decision,
     Holder,
     Job,
+    JobForecast,
     JobState,
+    KeptForecast,
     Need,
     Node,
     Outlook,
@@ -38,6 +43,7 @@ _MANY = (
     RoleSpec,
     Shortfall,
     Slot,
+    TimeInterval,
     ViewDelta,
 )
 

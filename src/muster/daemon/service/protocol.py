@@ -232,8 +232,9 @@ class Service(Protocol):
 
     def follow(
         self, caller: Caller, after: int | None, which: str | None = None
-    ) -> AsyncIterator[ChangeRecord]:
-        """Yield the same, and then new events; for one job until it ends."""
+    ) -> AsyncIterator[Sequence[ChangeRecord]]:
+        """Yield the same, and then new events, those that are there at once together; for one job until
+        it ends."""
         ...
 
     async def curves(self, caller: Caller, which: str, after: float = 0.0) -> JobCurves:
@@ -427,6 +428,6 @@ class Service(Protocol):
         """Return what the scheduler decides on now, as a file for `muster play`."""
         ...
 
-    def metrics(self) -> bytes:
+    async def metrics(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
         ...

@@ -139,8 +139,7 @@ class SweepService(ForesightService, StoryService):
         sweep = await self._submitted_sweep(record.number)
         first, last = record.number + 1, record.number + record.members
         rows = await self._read(self._store.between, first, last)
-        now = self.now()
-        jobs = {row.number: self._fresh(row, now) for row in rows if row.sweep == record.number}
+        jobs = {row.number: self._fresh(row) for row in rows if row.sweep == record.number}
         if sweep is None:  # the journal no longer has it: what is left is in the list of jobs
             return SweepDetail(record, tuple(_left(row) for row in reversed(jobs.values())))
         return SweepDetail(record, member_records(sweep, jobs, await self._continuations(record)))
@@ -155,7 +154,7 @@ class SweepService(ForesightService, StoryService):
             later = [row for row in await self._read(ask) if row.number > last]
             for row in later:
                 if row.sweep == record.number:
-                    found.setdefault(row.name, self._fresh(row, self.now()))
+                    found.setdefault(row.name, self._fresh(row))
             if len(later) < CONTINUED:  # what is older are the members themselves
                 return found
             before = later[-1].number

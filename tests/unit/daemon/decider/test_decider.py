@@ -1,6 +1,7 @@
 """The decider decides as a cycle in the daemon would, and tells only what is new."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,9 +10,11 @@ from muster.core.cycle.cycle import Cycle, Decisions, Memory
 from muster.core.planners.delta import delta
 from muster.core.state.begin import begun
 from muster.core.state.evolve import evolve
-from muster.daemon.decider.decider import Decider, DeciderQuestion, ToldDecisions
+from muster.daemon.decider.decider import Decider, DeciderQuestion
+from muster.daemon.decider.news import News
 from muster.daemon.planners.pickles import dumps, loads
 from muster.model.decision import Decision, Kind, Promise
+from muster.model.reason import Code, Reason
 from muster.model.view import Phase, View
 from muster.policy.registry import POLICIES
 from tests.builders import cluster, job, view
@@ -20,22 +23,34 @@ from tests.world import World
 
 @dataclass
 class Apart:
-    """A decider that is asked through bytes, as its process is."""
+    """A decider that is asked through bytes, as its process is, and what its daemon knows."""
 
     decider: Decider
-    told: ToldDecisions = field(default_factory=ToldDecisions)
+    waits: dict[int, Decision] = field(default_factory=dict)
+    """Why jobs wait, as far as the journal says."""
     seen: View | None = None
     sent: tuple[Decision, ...] = ()
 
     def decide(
         self, asked: View, now: float, *, adopted: bool, promises: tuple[Promise, ...] = ()
     ) -> Decisions:
+        if adopted:
+            self.waits |= {each.job: each for each in self.sent if each.kind is Kind.WAIT}
         change = loads(dumps(delta(self.seen, asked)))
         answer = self.decider.decide(change, DeciderQuestion(now, adopted, promises=promises))
         found: Decisions = loads(dumps(answer))
         self.seen, self.sent = asked, found.decisions
-        waits = (n for n, state in asked.jobs.items() if state.phase is Phase.WAITING)
-        return self.told.whole(found, waits)
+        return replace(found, decisions=tuple(self._whole(asked, found)))
+
+    def _whole(self, asked: View, found: Decisions) -> Iterator[Decision]:
+        yield from found.decisions
+        told = {each.job for each in found.decisions}
+        for number, state in asked.jobs.items():
+            if state.phase is Phase.WAITING and number not in told:
+                yield self.waits[number]
+
+
+WAITS = Reason(Code.WAITING_DEVICES)
 
 
 def by_job(decided: Decisions) -> dict[int, Decision]:
@@ -77,8 +92,18 @@ def test_it_decides_as_the_daemon_would_whatever_happens_and_is_written(
 def test_only_what_is_new_is_told() -> None:
     there = Apart(Decider("fifo"))
     asked = view(cluster(1), [job("big", 99), job("other", 99)])
-    first = there.decide(asked, 0.0, adopted=False)
+    there.decide(asked, 0.0, adopted=False)
     assert {each.kind for each in there.sent} == {Kind.WAIT}
-    again = there.decide(asked, 1.0, adopted=True)
+    first = there.sent
+    there.decide(asked, 1.0, adopted=True)
     assert there.sent == ()
-    assert [*map(id, again.decisions)] == [*map(id, first.decisions)], "the same, not only equal"
+    there.decide(asked, 2.0, adopted=False)
+    assert there.sent == first, "what was not written is told again"
+
+
+def test_of_five_thousand_jobs_that_wait_one_that_is_new_is_told() -> None:
+    waits = [Decision(Kind.WAIT, number, 0, WAITS) for number in range(5_000)]
+    news = News()
+    assert len(news.of(waits, adopted=False)) == 5_000
+    new = Decision(Kind.WAIT, 5_000, 0, WAITS)
+    assert news.of([*waits, new], adopted=True) == (new,)

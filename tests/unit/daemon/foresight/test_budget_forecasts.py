@@ -15,6 +15,7 @@ def test_a_job_without_a_budget_is_not_said_to_start_before_the_month_is_over(tm
         async with running_daemon(tmp_path) as made:
             daemon, now = made.daemon, made.daemon.clock.now()
             daemon.accounts.budgets.of_user = {"ann": 1.0}.get
+            daemon.accounts.budgets.of_users = lambda: True
             spent = Use(int(now // HOUR), 9, "cpu", "ann", "default", "", 2.0 * HOUR)
             daemon.accounts.budgets.spend([spent])
             record = await made.service.submit(ANN, program("late", "live", duration=600.0))

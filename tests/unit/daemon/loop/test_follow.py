@@ -139,7 +139,7 @@ def test_a_session_is_expected_to_end_by_its_time_limit_only(
         asked = program("s", "live", duration=40.0, program=Program(interactive=0.0, time=limit))
         number = (await made.service.submit(ANN, asked)).number
         await until(made, lambda: made.daemon.view.jobs[number].phase is Phase.RUNNING)
-        made.daemon.summaries[number] = replace(made.daemon.summaries[number], forecast=None)
+        made.daemon.follower.foretold({})
         predict(made, monkeypatch, made.daemon.clock.now() + 40.0)
         started = made.daemon.view.jobs[number].started
         assert started is not None

@@ -266,7 +266,8 @@ def test_changes_are_followed_to_the_jobs_end(tmp_path: Path) -> None:
             await made.service.submit(ANN, program("a"))
 
             async def read() -> list[str]:
-                return [change.kind async for change in made.service.follow(ANN, 0, "a")]
+                changes = made.service.follow(ANN, 0, "a")
+                return [each.kind async for some in changes for each in some]
 
             reading = asyncio.create_task(read())
             await until(made, lambda: state_of(made, "a").phase == "running")

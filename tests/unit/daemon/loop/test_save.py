@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from muster.daemon.loop import save
 from muster.daemon.loop.save import encoded
 from muster.daemon.loop.state import State
@@ -10,12 +12,13 @@ from muster.store.codec import decode, encode
 from tests.builders import cluster, job, placement, view
 
 
-def test_it_is_the_same_state() -> None:
-    asked = [job(f"j{i}", 1, number=i + 1) for i in range(save.AT_ONCE + 3)]
-    begun = StartBegun(asked[0].number, 1, placement(("n0", 1)), 1.0)
+@pytest.mark.parametrize("count", [0, 1, 15, 16, save.AT_ONCE, save.AT_ONCE + 3, 2 * save.AT_ONCE + 40])
+def test_it_is_the_same_state(count: int) -> None:
+    asked = [job(f"j{i}", 1, number=i + 1) for i in range(count)]
+    begun = [StartBegun(each.number, 1, placement(("n0", 1)), 1.0) for each in asked[:1]]
     state = State(view(cluster(1)), {}, "fifo").after(
-        [*(Submitted(each, 0.0) for each in asked), begun]
+        [*(Submitted(each, 0.0) for each in asked), *begun]
     )
-    body = asyncio.run(encoded(state))
-    assert decode(body, State) == decode(encode(state), State)
-    assert body == encode(state), "to the byte"
+    read = decode(b"".join(asyncio.run(encoded(state))), State)
+    assert read == decode(encode(state), State)
+    assert read.view.names == state.view.names

@@ -1,5 +1,6 @@
 """Requests about nodes, pools, the policy, tokens and the daemon itself."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -64,12 +65,13 @@ class Administration(TrustRequests):
         """Called with a node that will not come back."""
         self.foresight: LiveForesight | None = None
         """Plays the future; None: nobody does."""
-        self._draining = Draining()
+        self._draining, self._scraping = Draining(), asyncio.Lock()
         live = {number: state.job for number, state in daemon.view.jobs.items()}
         self._limiter = Limiter(self._store.setting(LIMITS), live)
         daemon.follower.forgets.append(self._limiter.leave)
         budgets = daemon.accounts.budgets
         budgets.of_user = lambda user: self._limiter.of(user).device_hours or None
+        budgets.of_users = self._limiter.has_budgets
         self._limiter.spent = budgets.used_by_user
 
     # --- nodes, pools, policy ---
@@ -341,8 +343,10 @@ class Administration(TrustRequests):
         admins_only(caller)
         return await self._read(encode_snapshot, await self._daemon.cycle_snapshot())
 
-    def metrics(self) -> bytes:
-        return self._daemon.metrics.text()
+    async def metrics(self) -> bytes:
+        async with self._scraping:  # each clears and sets the gauges
+            await asyncio.to_thread(self._daemon.follower.gauges())
+            return self._daemon.metrics.text()
 
 
 def _refuse_unknown_policy(name: str) -> None:

@@ -25,17 +25,12 @@ def active_first(
     store: Store, wanted: JobFilter, statuses: tuple[str, ...], cursor: str | None, limit: int
 ) -> Found:
     """Return a page with the active jobs first, and on the first page the counts of all."""
-    group, before = _position(cursor)
-    found: list[JobRecord] = []
-    for each in GROUPS[group:]:
-        asked = tuple(status for status in each if not statuses or status in statuses)
-        if asked:
-            left = limit - len(found)
-            found += store.filtered(wanted, statuses=asked, before=before, limit=left)
-        if len(found) >= limit:
-            break
+    first, before = _position(cursor)
+    asked = [tuple(each for each in group if not statuses or each in statuses) for group in GROUPS]
+    if not asked[first]:
         before = None
-    return found, store.counts(wanted) if cursor is None else {}
+    groups = [group for group in asked[first:] if group]
+    return store.grouped(wanted, groups, before=before, limit=limit, counted=cursor is None)
 
 
 def cursor_after(record: JobRecord, query: JobQuery) -> str:

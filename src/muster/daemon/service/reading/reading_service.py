@@ -1,12 +1,12 @@
 """Requests that read jobs: lists, one in detail, its log and its changes."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from muster.daemon.gang.state import Sight
 from muster.daemon.loop.dependents import ENDS
 from muster.daemon.loop.foretold import foretold
-from muster.daemon.loop.loop import Daemon
 from muster.daemon.service.governing.administration import Administration
 from muster.daemon.service.job_names import number_in
 from muster.daemon.service.protocol import (
@@ -20,11 +20,9 @@ from muster.daemon.service.reading.event_text import change_of
 from muster.daemon.service.reading.job_lists import active_first, cursor_after, newest_first
 from muster.daemon.service.reading.plan_record import plan_record
 from muster.daemon.service.reading.program_record import program_record
-from muster.daemon.service.reading.queue import Queue
 from muster.daemon.service.reading.records import task_records
 from muster.daemon.service.reading.submissions import submitted_job
 from muster.daemon.service.submitting.file_reach import reach_caveats
-from muster.executors.accounts import Submitters
 from muster.files.job.job_request import request_of
 from muster.model.job import Job
 from muster.model.renew import renewer
@@ -45,6 +43,9 @@ PAGE = 500
 """Changes read at once."""
 UNENFORCED = "not enforced"
 """In the caveat about limits of memory and cores."""
+FLOOD, GATHER = 10, 0.1
+"""Changes found at once from which more are about to come, and s until they are read together: a reader
+of all changes would else look into the journal with every write."""
 HISTORY = 100
 """Changes in a job's detail."""
 _renewed = renewer(JobRecord)
@@ -53,12 +54,6 @@ _renewed = renewer(JobRecord)
 class ReadingService(Administration):
     """Finds jobs that the caller may see, and tells about them."""
 
-    def __init__(
-        self, daemon: Daemon, cluster_name: str, submitters: Submitters, caveats: tuple[str, ...]
-    ) -> None:
-        super().__init__(daemon, cluster_name, submitters, caveats)
-        self._queue = Queue()
-
     async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
         limit = max(1, min(query.limit, 1_000))
         find = active_first if query.active_first else newest_first
@@ -66,8 +61,7 @@ class ReadingService(Administration):
         found, counts = await self._read(
             find, self._store, wanted, query.statuses, query.cursor, limit + 1
         )
-        now = self.now()
-        page = tuple(self._fresh(record, now) for record in found[:limit])
+        page = tuple(map(self._fresh, found[:limit]))
         more = len(found) > limit
         return JobPage(page, cursor_after(found[limit - 1], query) if more else None, counts)
 
@@ -76,20 +70,20 @@ class ReadingService(Administration):
         shown = self._visible(caller)
         return JobFilter(user, query.pool, query.name, shown, query.labels, query.since, query.until)
 
-    def _fresh(self, record: JobRecord, now: float) -> JobRecord:
+    def _fresh(self, record: JobRecord) -> JobRecord:
         """A live job's record as it is now, not as last written."""
         state = self._daemon.view.jobs.get(record.number)
         if state is None or record.number not in self._daemon.summaries:
             return record
         if record.status == Phase.WAITING and state.phase is Phase.WAITING:
-            return self._placed(record, now)  # without tasks it only changes by facts, written with it
+            return self._placed(record)  # without tasks it only changes by facts, written with it
         return self._daemon.record(record.number)
 
-    def _placed(self, record: JobRecord, now: float) -> JobRecord:
+    def _placed(self, record: JobRecord) -> JobRecord:
         """A waiting job's record with its place in the queue and its forecast."""
         daemon = self._daemon
-        place = self._queue.place(record.number, daemon.view, daemon.order, now)
-        forecast = daemon.summaries[record.number].forecast
+        place = daemon.places.place(record.number)
+        forecast = daemon.follower.forecasts.get(record.number)
         if forecast is not None:
             return _renewed(record, position=place, **foretold(forecast))
         return record if place is None else _renewed(record, position=place)
@@ -168,7 +162,7 @@ class ReadingService(Administration):
 
     async def follow(
         self, caller: Caller, after: int | None, which: str | None = None
-    ) -> AsyncIterator[ChangeRecord]:
+    ) -> AsyncIterator[Sequence[ChangeRecord]]:
         # By number from here on: the name may be given to another job.
         number = (await self._record(which, caller)).number if which is not None else None
         at, over = after, False
@@ -177,12 +171,13 @@ class ReadingService(Administration):
             over = over or (number is not None and (await self._record(number, caller)).status in OVER)
             seen = self._daemon.seq
             found = await self._changes(caller, at, number)
-            for change in found:
-                at = change.seq
-                # The store may know of the end before the daemon has adopted it.
-                over = over or (number is not None and change.kind in ENDED)
-                yield change
             if found:
+                at = found[-1].seq
+                # The store may know of the end before the daemon has adopted it.
+                over = over or (number is not None and any(each.kind in ENDED for each in found))
+                yield found
+                if len(found) >= FLOOD and not over:
+                    await asyncio.sleep(GATHER)
                 continue
             if over:
                 return
@@ -203,7 +198,7 @@ class ReadingService(Administration):
 
     async def _numbered(self, number: int) -> JobRecord | None:
         if number in self._daemon.view.jobs and number in self._daemon.summaries:
-            return self._placed(self._daemon.record(number), self.now())
+            return self._placed(self._daemon.record(number))
         return await self._read(self._store.job, number)
 
     async def _named(self, which: str, caller: Caller | None) -> JobRecord | None:

@@ -92,6 +92,10 @@ class Limiter:
         """Return a user's limits."""
         return self._own.get(user) or self._own.get(EVERYBODY) or UserLimits()
 
+    def has_budgets(self) -> bool:
+        """Whether anybody's device-hours are limited."""
+        return any(limits.device_hours for limits in self._own.values())
+
     def set(self, user: str, limits: UserLimits | None) -> None:
         """Change a user's limits; None: those of everybody."""
         if limits is None:
