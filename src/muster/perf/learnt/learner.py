@@ -285,7 +285,7 @@ class Learner:
         """
         if job.work is not None:
             end = max(job.work, done)
-            return end, Left(costs.alone(done, end), 0.0)
+            return end, Left(self._of_total(job, kind, costs, done, end), 0.0)
         work = ahead
         if len(kind.lengths) >= (1 if job.duration is None else ENOUGH):
             alike = self._alike(kind).left(done)
@@ -300,6 +300,16 @@ class Learner:
         if declared > passed:
             return end, Left(declared - passed, DECLARED)
         return end, self._all.coarse(passed, reached, FIRST, octave_left(end))
+
+    def _of_total(self, job: Job, kind: _Kind, costs: Costs, done: float, end: float) -> float:
+        """Return the s on one device from `done` to an end that is known.
+
+        Before a step was measured or foretold, a step has no length: the user's duration tells it."""
+        if not (kind.steps or kind.foreseen):
+            declared = self._declared(job, kind, stretch(done))
+            if declared > 0.0:
+                return declared * (1.0 - done / end)
+        return costs.alone(done, end)
 
     def _alike(self, kind: _Kind) -> AlikeLeft:
         """Return what is left of the application's jobs by what they have done."""
