@@ -1,10 +1,11 @@
 """Forecasts of real trainings: the demo again and again, with other seeds and arrival times.
 
-Each run is `examples/demo/demo.py --seed N`: a real daemon, six real trainings on eight virtual devices,
-2 min 40 s. The seed sets the order of the jobs, the gaps between them (exponential, with the demo's own
-mean), initial parameters and the order of the data. Forecasts are those that the daemon has kept, as
-users saw them: at each job's submission (where it had to wait), at its start, and after 25, 50 and 75 %.
-One whose interval spans more than a factor of 20 was told as unknown: it is counted, not scored.
+Each run is `examples/demo/demo.py --seed N`: a real daemon, six real trainings on eight virtual
+devices, 2 min 40 s. The seed sets the order of the jobs, the gaps between them (exponential, with the
+demo's own mean), initial parameters and the order of the data. Forecasts are those that the daemon has
+kept, as users saw them: at each job's submission (where it had to wait), at its start, and after 25, 50
+and 75 %. One whose interval spans more than a factor of 20 was told as unknown: it is counted, not
+scored.
 
 Prints a line for each job of each run with its forecast at the start (s from then), one for each moment
 and kind, and one for each target: the part of all ends within their 80 % interval, and the median error
@@ -74,7 +75,17 @@ def _print(outcomes: Sequence[Outcome]) -> None:
         raise SystemExit("no forecast at a start was kept: the machine was too busy to play the future")
     started = [each for each in scored if each.mark == START]
     print("\nforecast at each job's start: s until its end\n")
-    heading = ("RUN", "JOB", "AFTER", "PREDICTED", "80% INTERVAL", "REAL", "END", "ERROR", "AT SUBMISSION")
+    heading = (
+        "RUN",
+        "JOB",
+        "AFTER",
+        "PREDICTED",
+        "80% INTERVAL",
+        "REAL",
+        "END",
+        "ERROR",
+        "AT SUBMISSION",
+    )
     print_wide(heading, [_row(each, scored) for each in started])
     print("\nall forecasts that were kept\n")
     groups = [*_by_mark(scored), *_by_kind(started), ("all", scored)]

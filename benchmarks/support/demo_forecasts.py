@@ -57,10 +57,12 @@ def read_outcomes(folder: Path, seed: int) -> Iterator[Outcome]:
         job = jobs[kept.number]
         if job is None or kept.came is None or kept.came <= kept.made:
             continue
-        said = kept.said
-        times = (at - kept.made for at in (said.low, said.middle, said.high, kept.came))
-        after = kept.made - job.submitted
-        yield Outcome(seed, job.name, kept.mark, after, *times, said.is_known(kept.made))
+        said, made = kept.said, kept.made
+        low, middle, high = said.low - made, said.middle - made, said.high - made
+        after, known = made - job.submitted, said.is_known(made)
+        yield Outcome(
+            seed, job.name, kept.mark, after, low, middle, high, kept.came - made, known=known
+        )
 
 
 def load(path: Path) -> list[Outcome]:

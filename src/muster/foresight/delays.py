@@ -62,9 +62,9 @@ def _what(job: Job) -> str:
 
 
 def _delay(seconds: list[float]) -> Delay:
+    if median(seconds) <= LEAST:
+        return NONE
     logs = [log(max(each, LEAST)) for each in seconds]
     middle = median(logs)
-    if exp(middle) <= LEAST:
-        return NONE
     squares = GUESSED**2 + sum((each - middle) ** 2 for each in logs)
     return Delay(exp(middle), sqrt(squares / (1 + len(logs))))

@@ -122,7 +122,6 @@ class Past:
         if known.held is not None:
             known.length += passed * speed_up(known.job, known.outlook, known.held[1])
 
-
     def _see_change(self, known: PastJob, state: JobState, now: float) -> None:
         """Take in which change a job is in; one that it was in before has taken effect."""
         before, known.changing = known.changing, changing(state, now, known.changing)
@@ -136,7 +135,7 @@ class Past:
 
 def _due(known: PastJob, outlook: Outlook | None, now: float) -> float | None:
     """Return when the last of a job's work is done by what is believed now; once it is, when it was."""
-    if outlook is None or not outlook.here or known.held is None or outlook.spread > SURE:
+    if outlook is None or not (outlook.told and outlook.here) or outlook.spread > SURE:
         return None
     left = outlook.left / outlook.here
     if left <= 0.0:

@@ -75,7 +75,8 @@ class ChangeTimes(Protocol):
     def takes(self, job: Job, kind: Kind, joining: int, *, first: bool, passed: float = 0.0) -> float:
         """Return the s until a change takes effect: new tasks warm up, old ones are released.
 
-        `joining`: new tasks; `first`: whether it is the job's first start; `passed`: s since the order."""
+        `joining`: new tasks; `first`: whether it is the job's first start; `passed`: s since it was
+        ordered."""
         ...
 
     def pause(self, job: Job, kind: Kind) -> float:
