@@ -19,7 +19,9 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from outcome import outcome_table
@@ -44,6 +46,8 @@ ACTS = {
     "wide-large": 34.0,
 }
 """The jobs, each by its file, and the second in which it is submitted."""
+GAP = 6.8
+"""Mean s between two submissions: theirs as they stand, and with a seed."""
 INTERVAL = "5s"
 """Longest time between two cycles: what jobs report counts within seconds."""
 LOOK = 0.5
@@ -74,17 +78,32 @@ class Act:
     record: dict[str, Any]
 
 
-def acts(names: Sequence[str], speed: float) -> list[Act]:
-    """Return the jobs of these names, the first submitted at once; everything faster by this factor."""
-    begin = min(ACTS[name] for name in names)
+def moments(names: Sequence[str], seed: int | None) -> dict[str, float]:
+    """Return the second in which each of these jobs is submitted, the first at once.
+
+    With a seed in any order, with gaps as random arrivals have them (exponential)."""
+    if seed is None:
+        begin = min(ACTS[name] for name in names)
+        return {name: at - begin for name, at in ACTS.items() if name in names}
+    random = Random(seed)
+    order = random.sample(sorted(names), len(names))
+    at = [0.0, *accumulate(random.expovariate(1 / GAP) for _ in order[1:])]
+    return dict(zip(order, at, strict=True))
+
+
+def acts(names: Sequence[str], speed: float, seed: int | None = None) -> list[Act]:
+    """Return the jobs of these names in order; everything faster by this factor.
+
+    With a seed they come at other times, from other initial parameters, with data in another order."""
     found = []
-    for name, at in ACTS.items():
-        if name in names:
-            record = read_file(HERE / f"{name}.yaml")
-            sample = float(record["env"]["MUSTER_SAMPLE_SECONDS"]) / speed
-            env = {**record["env"], "MUSTER_SAMPLE_SECONDS": f"{sample:g}"}
-            duration = f"{float(record['duration'].removesuffix('s')) / speed:g}s"
-            found.append(Act((at - begin) / speed, {**record, "env": env, "duration": duration}))
+    for name, at in moments(names, seed).items():
+        record = read_file(HERE / f"{name}.yaml")
+        sample = float(record["env"]["MUSTER_SAMPLE_SECONDS"]) / speed
+        env = {**record["env"], "MUSTER_SAMPLE_SECONDS": f"{sample:g}"}
+        duration = f"{float(record['duration'].removesuffix('s')) / speed:g}s"
+        command = record["command"] if seed is None else f"{record['command']} --seed {seed}"
+        changed = {"env": env, "duration": duration, "command": command}
+        found.append(Act(at / speed, {**record, **changed}))
     return found
 
 
@@ -142,7 +161,7 @@ def main() -> int:
     console = Console()
     try:
         with stage(HERE / "cluster.yaml", asked.policy, INTERVAL, asked.keep) as client:
-            ended = _play(client, console, acts(asked.only or list(ACTS), asked.speed))
+            ended = _play(client, console, acts(asked.only or list(ACTS), asked.speed, asked.seed))
             forecasts = {job.number: client.forecasts(job.number) for job in ended}
     except KeyboardInterrupt:
         print("stopped: the daemon and its jobs are gone", file=sys.stderr)
@@ -187,6 +206,13 @@ def _parse() -> argparse.Namespace:
         metavar="N",
         help="factor by which devices are faster and jobs closer together; "
         "below 1 for a machine that is busy with other things (1)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="another run: jobs come in another order, at random times, and train from other initial "
+        "parameters with data in another order",
     )
     parser.add_argument(
         "--only",

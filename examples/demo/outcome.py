@@ -16,6 +16,7 @@ HEADING = (
     "KIND",
     "POOL",
     "STATUS",
+    "MADE",
     "PREDICTED",
     "80% INTERVAL",
     "REAL",
@@ -36,7 +37,7 @@ def outcome_table(
     """Render jobs in order of submission, from which their times count.
 
     `kinds`: what each job trains, by name; otherwise its script's name. `forecasts`: what was kept of
-    each job, by number; the first of its finish is shown.
+    each job, by number; the first of its finish is shown, and when it was made.
     """
     ordered = sorted(jobs, key=lambda job: (job.submitted, job.number))
     rows = [
@@ -45,7 +46,7 @@ def outcome_table(
         )
         for job in ordered
     ]
-    return table(HEADING, rows, left=(0, 1, 2, 3))
+    return table(HEADING, rows, left=(0, 1, 2, 3, 4))
 
 
 def first_of(forecasts: Sequence[JobForecastRecord] | None) -> JobForecastRecord | None:
@@ -59,6 +60,7 @@ def _row(job: JobRecord, kind: str, said: JobForecastRecord | None) -> tuple[str
         kind,
         job.pool,
         painted(job.status),
+        "-" if said is None else f"at {said.mark}",
         _after(job, job.first_predicted_finish if said is None else said.middle),
         "-" if said is None else f"{_after(job, said.low)} to {_after(job, said.high)}",
         _after(job, job.ended),

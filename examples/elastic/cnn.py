@@ -55,9 +55,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--global-batch", type=int, default=128)
     parser.add_argument("--checkpoint", help="a folder to write to and to go on from")
+    parser.add_argument("--seed", type=int, default=0, help="of parameters and of the data's order")
     asked = parser.parse_args()
 
-    torch.manual_seed(0)
+    torch.manual_seed(asked.seed)
     model = network()
     ctx = muster.Training(
         model=model,
@@ -66,6 +67,7 @@ def main() -> None:
         dataset=pictures(asked.pictures, seed=0),
         global_batch=asked.global_batch,
         epochs=asked.epochs,
+        seed=asked.seed,
         checkpoint=asked.checkpoint,
     ).run()
 

@@ -70,15 +70,16 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=64, help="characters seen at once")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--global-batch", type=int, default=32)
+    parser.add_argument("--seed", type=int, default=0, help="of parameters and of the data's order")
     asked = parser.parse_args()
 
-    torch.manual_seed(0)
+    torch.manual_seed(asked.seed)
     model = Gpt(width=64, layers=3, length=asked.length)
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
     ctx = muster.init()
     ctx.wrap(model, optimizer)
     data = pieces(asked.characters, asked.length)
-    ctx.data(data, global_batch=asked.global_batch, epochs=asked.epochs)
+    ctx.data(data, global_batch=asked.global_batch, epochs=asked.epochs, seed=asked.seed)
     for x, y in ctx.steps():
         optimizer.zero_grad()
         losses = cross_entropy(model(x).transpose(1, 2), y, reduction="none").mean(1)

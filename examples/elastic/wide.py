@@ -57,9 +57,10 @@ def main() -> None:
     parser.add_argument("--readers", type=int, default=100_000)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--global-batch", type=int, default=512)
+    parser.add_argument("--seed", type=int, default=0, help="of parameters and of the data's order")
     asked = parser.parse_args()
 
-    torch.manual_seed(0)
+    torch.manual_seed(asked.seed)
     model = Wide(asked.words, asked.width)
     ctx = muster.Training(
         model=model,
@@ -68,6 +69,7 @@ def main() -> None:
         dataset=clicks(asked.readers, asked.words, seed=0),
         global_batch=asked.global_batch,
         epochs=asked.epochs,
+        seed=asked.seed,
     ).run()
 
     if ctx.primary:

@@ -30,8 +30,7 @@ class AskedRun:
             if due and frame.now >= due[0]:
                 due = [each for each in due if each > frame.now]
                 setting = self._setting
-                rest = memory, setting.rules, setting.pauses
-                yield Present(frame.before, frame.now, setting.policy, *rest)
+                yield Present(frame.before, frame.now, setting.policy, memory, setting.rules)
             memory = frame.decided.memory
             self._see(frame.after, frame.now)
         for life, at in self._engine.ended:

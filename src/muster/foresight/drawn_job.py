@@ -13,15 +13,24 @@ _STEP = StepReport(step=1.0)
 
 @dataclass(frozen=True, slots=True)
 class DrawnJob:
-    """A job that takes `work` from now on, in the unit of what is believed of it."""
+    """A job that does `left` from now on, in the unit of what is believed of it, and then ends."""
 
-    work: float
+    left: float
     believed: Outlook
     held: Held | None = None
     """Where it is now, and where its measured speed holds."""
+    ending: float = 0.0
+    """s from the last of the work to its end, on any devices."""
+
+    @property
+    def work(self) -> float:
+        """What is left of it, then the s until its end."""
+        return self.left + self.ending
 
     def pace(self, crew: Held, done: float) -> JobPace:
-        return JobPace(self._rate(crew))
+        if self.ending <= 0.0:
+            return JobPace(self._rate(crew))
+        return JobPace(self._rate(crew), self.left) if done < self.left else JobPace(1.0)
 
     def _rate(self, crew: Held) -> float:
         if self.believed.here is not None and crew == self.held:
@@ -39,8 +48,9 @@ class DrawnJob:
         One that takes longer than it should is believed to go on for as long as was uncertain."""
         if done == 0.0 and crew is None and self.believed.here is None:
             return self.believed  # as for all that wait, in every cycle
+        done = min(done, self.left)
         left = max(self.believed.left - done, self.believed.spread * done / 4)
         return replace(self.believed, left=left, here=None if crew is None else self._rate(crew))
 
     def ideal(self, device_type: str, fewest: int, most: int) -> Ideal:
-        return Ideal(self.work, self.work)
+        return Ideal(self.left, self.left)

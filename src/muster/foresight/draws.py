@@ -12,7 +12,9 @@ from random import Random
 from statistics import NormalDist
 
 from muster.foresight.coming import Coming
+from muster.foresight.delays import Delays
 from muster.foresight.drawn_job import DrawnJob
+from muster.foresight.drawn_times import DrawnTimes
 from muster.foresight.likes import Alike, Likes
 from muster.foresight.past import Past, PastJob, gang_rate, unmeasured
 from muster.foresight.survival import Survival
@@ -48,6 +50,19 @@ class WorldDraws:
         self._coming = Coming(past, now, max(view.jobs, default=0) + 1)
         self._strata = {number: self._shuffled(number) for number in view.jobs}
         self._repeated = cache(self._believed_again)
+        self._delays = Delays(past)
+        self._changing = {
+            n: now - known.changing.since
+            for n in view.jobs
+            if (known := past.of(n)) is not None and known.changing is not None
+        }
+        """s since the change was ordered that each job is in."""
+        self._overdue = {
+            n: now - known.due
+            for n in view.jobs
+            if (known := past.of(n)) is not None and known.due is not None
+        }
+        """s since each job's work was done; less than 0: until then."""
 
     def basis(self, number: int) -> int:
         """Return how many similar jobs a forecast rests on; 0: on what the job itself has shown."""
@@ -66,6 +81,10 @@ class WorldDraws:
         """Yield the jobs that come in this world."""
         return self._coming.draw(Random(f"{self._seed}/{world}/coming"), self._again)
 
+    def times(self, world: int) -> DrawnTimes:
+        """Return how long changes take in this world."""
+        return DrawnTimes(self._view, self._delays, f"{self._seed}/{world}")
+
     def incidents(
         self, world: int, until: float, cluster: Cluster | None = None
     ) -> tuple[NodeEvent, ...]:
@@ -81,10 +100,19 @@ class WorldDraws:
             held = held_on(state.placement, self._view.cluster, state.batch)
         if state.since is not None and state.phase is Phase.RUNNING:
             resumes = state.since + self._view.last_pause(state)
-        work = self._work(state, self._part(state.number, world))
+        work, ending = self._work(state, self._part(state.number, world)), self._ending(state, world)
         return Underway(
-            DrawnJob(work, self._believed(state), held), resumes=resumes, run=int(state.run > 0)
+            DrawnJob(work, self._believed(state), held, ending),
+            resumes=resumes,
+            run=int(state.run > 0),
+            changing=self._changing.get(state.number, 0.0),
         )
+
+    def _ending(self, state: JobState, world: int) -> float:
+        """Return the s from the last of the work to the end; lengths of similar jobs include them."""
+        if not self._is_known(state):
+            return 0.0
+        return self.times(world).end(state.job, max(0.0, self._overdue.get(state.number, 0.0)))
 
     def _work(self, state: JobState, part: float) -> float:
         """Return the work left of which this part of all draws have no more."""

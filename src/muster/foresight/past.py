@@ -7,6 +7,7 @@ so that jobs of the same request compare, however the policy has treated them.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from muster.foresight.changing import Change, Changing, changing, unseen
 from muster.foresight.outages import Outages
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
@@ -17,6 +18,13 @@ from muster.perf.mixture import mixed_rate
 
 KEPT = 2048
 """Newest submissions kept: a few weeks of a busy cluster."""
+
+
+NEAR = 60.0
+"""s: an end of work that is farther off is not known well enough to tell how long processes took to
+end after it."""
+SURE = 0.2
+"""Most spread of an outlook of which the same holds: 12 s of `NEAR`."""
 
 
 @dataclass(slots=True)
@@ -32,6 +40,14 @@ class PastJob:
     """As it was last believed."""
     held: tuple[Placement, Held] | None = field(default=None, repr=False)
     """Where it is, and what that is for its speed."""
+    changes: list[tuple[Change, float]] = field(default_factory=list)
+    """What was done to it so far, and the s that it took."""
+    changing: Changing | None = None
+    """The change that it is in."""
+    placed: Placement | None = None
+    """What it held when it was last seen."""
+    due: float | None = None
+    """When the last of its work is done, s; None: not known well enough."""
 
 
 class Past:
@@ -79,16 +95,21 @@ class Past:
             self._advance(self._live[number], passed)
             ended = self._live.pop(number)
             ended.over, ended.held = number not in stopped, None
+            if ended.over and ended.due is not None:
+                ended.changes.append((Change.END, max(0.0, now - ended.due)))
             self._ended.append(ended)
         for number, state in view.jobs.items():
             known = self._live.get(number)
             if known is None:
-                known = PastJob(state.job, state.submitted, _so_far(state, now))
+                known = PastJob(state.job, state.submitted, _so_far(state, now), placed=state.placement)
                 self._live[number] = self._jobs[number] = known
             else:
                 self._advance(known, passed)
-            known.outlook = view.outlooks.get(number, known.outlook)
+            self._see_change(known, state, now)
             known.held = _held(state, view, known.held)
+            outlook = view.outlooks.get(number, known.outlook)
+            if outlook is not known.outlook:  # else it is of a moment before
+                known.outlook, known.due = outlook, _due(known, outlook, now)
         for number in list(self._jobs)[: len(self._jobs) - KEPT]:
             del self._jobs[number]
 
@@ -100,6 +121,26 @@ class Past:
     def _advance(self, known: PastJob, passed: float) -> None:
         if known.held is not None:
             known.length += passed * speed_up(known.job, known.outlook, known.held[1])
+
+    def _see_change(self, known: PastJob, state: JobState, now: float) -> None:
+        """Take in which change a job is in; one that it was in before has taken effect."""
+        before, known.changing = known.changing, changing(state, now, known.changing)
+        if before is not None:
+            if before is not known.changing:
+                known.changes.append((before.change, now - before.since))
+        elif known.changing is None and (change := unseen(state, known.placed)) is not None:
+            known.changes.append((change, 0.0))
+        known.placed = state.placement
+
+
+def _due(known: PastJob, outlook: Outlook | None, now: float) -> float | None:
+    """Return when the last of a job's work is done by what is believed now; once it is, when it was."""
+    if outlook is None or not (outlook.told and outlook.here) or outlook.spread > SURE:
+        return None
+    left = outlook.left / outlook.here
+    if left <= 0.0:
+        return now if known.due is None else min(known.due, now)
+    return now + left if left < NEAR else None
 
 
 def _so_far(state: JobState, now: float) -> float:

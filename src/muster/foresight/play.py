@@ -18,7 +18,6 @@ from muster.model.event import NodeEvent
 from muster.model.view import JobState, View
 from muster.policy.base import Policy
 from muster.sim.engine import Engine, Setting
-from muster.sim.executor import Pauses
 from muster.sim.midway import Midway
 from muster.sim.truth import Arrival
 
@@ -42,7 +41,6 @@ class Present:
     memory: Memory = field(default_factory=Memory)
     """What the last cycle left."""
     rules: Rules = field(default_factory=Rules)
-    pauses: Pauses = field(default_factory=Pauses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +196,7 @@ def _setting(
         view.pools,
         present.policy,
         present.rules,
-        present.pauses,
+        draws.times(world),
         incidents=incidents,
         watched=_never,
         until=until,

@@ -44,7 +44,7 @@ from muster.sim.admission import Admission
 from muster.sim.beliefs import Oracle, OutlookSource
 from muster.sim.crossings import Crossings, TrueLinks
 from muster.sim.disturbance import UNDISTURBED, Disturbance
-from muster.sim.executor import Pauses, VirtualClock, VirtualExecutor
+from muster.sim.executor import ChangeTimes, Pauses, VirtualClock, VirtualExecutor
 from muster.sim.life import Life
 from muster.sim.meetings import Meetings
 from muster.sim.midway import Midway
@@ -83,7 +83,7 @@ class Setting:
     pools: PoolTree
     policy: Policy
     rules: Rules = field(default_factory=Rules)
-    pauses: Pauses = field(default_factory=Pauses)
+    pauses: ChangeTimes = field(default_factory=Pauses)
     beliefs: Callable[[], OutlookSource] = Oracle
     interval: float = INTERVAL
     steady: bool = False

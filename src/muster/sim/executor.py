@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Protocol
 
 from muster.model.cluster import Cluster
 from muster.model.decision import Decision, Kind
@@ -22,6 +23,8 @@ from muster.sim.result import Stint
 from muster.sim.truth import Truth
 from muster.sim.worlds.fixed import Fixed
 
+CHECKPOINT = 600.0
+"""s between two checkpoints where nobody says."""
 HOUR = 3600.0
 """Run time of a job without truth or duration."""
 
@@ -56,6 +59,31 @@ class Warmup:
 NO_WARMUP = Warmup()
 
 
+class ChangeTimes(Protocol):
+    """How long changes of a job take."""
+
+    @property
+    def checkpoint(self) -> float:
+        """s between two checkpoints: work since the last is lost with a node."""
+        ...
+
+    @property
+    def leave_first(self) -> bool:
+        """Whether leaving tasks stop working at the order, and their devices are free later."""
+        ...
+
+    def takes(self, job: Job, kind: Kind, joining: int, *, first: bool, passed: float = 0.0) -> float:
+        """Return the s until a change takes effect: new tasks warm up, old ones are released.
+
+        `joining`: new tasks; `first`: whether it is the job's first start; `passed`: s since it was
+        ordered."""
+        ...
+
+    def pause(self, job: Job, kind: Kind) -> float:
+        """Return the s without progress after a change has taken effect."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Pauses:
     """The cost of changes, in s. None: the job's own pause."""
@@ -69,7 +97,7 @@ class Pauses:
     """From the order until the old devices are free; until then the job runs on them."""
     stop: float | None = None
     """The same for stopping the whole job; None: `release`."""
-    checkpoint: float = 600.0
+    checkpoint: float = CHECKPOINT
     """Between two checkpoints: work since the last is lost with a node."""
     warmup: Warmup = NO_WARMUP
     """Of tasks that start or join: until then a start is not complete, and a job that others join runs
@@ -79,6 +107,20 @@ class Pauses:
     leave_first: bool = False
     """Whether leaving tasks stop working at once and free their devices after `release`, like the
     runtime, whose processes take a while to end."""
+
+    def takes(self, job: Job, kind: Kind, joining: int, *, first: bool, passed: float = 0.0) -> float:
+        """See `ChangeTimes`; a change in progress takes as long as one ordered now."""
+        warm = self.warmup.seconds(joining)
+        if kind is Kind.START:
+            return self.first_starts.get(job.number, warm) if first else warm
+        if kind is Kind.PREEMPT and self.stop is not None:
+            return self.stop
+        return max(warm, _of(self.release, job))
+
+    def pause(self, job: Job, kind: Kind) -> float:
+        """See `ChangeTimes`."""
+        known = {Kind.START: self.start, Kind.MIGRATE: self.migrate}.get(kind, self.resize)
+        return _of(known, job)
 
 
 WITHOUT_PROGRESS = Pauses(start=0.0, resize=0.0, migrate=0.0, release=None)
@@ -95,7 +137,7 @@ class VirtualExecutor:
         self,
         clock: VirtualClock,
         cluster: Cluster | None = None,
-        pauses: Pauses = WITHOUT_PROGRESS,
+        pauses: ChangeTimes = WITHOUT_PROGRESS,
         disturbance: Disturbance = UNDISTURBED,
     ) -> None:
         self._clock = clock
@@ -131,7 +173,7 @@ class VirtualExecutor:
         }
 
     def resume(self, state: JobState, underway: Underway) -> None:
-        """Add a job that is live already; a change in progress takes as long as one ordered now."""
+        """Add a job that is live already."""
         now = self._at = self._clock.now()
         life = self.admit(state.job, underway.truth)
         life.submitted, life.at, life.done = state.submitted, now, underway.done
@@ -146,7 +188,8 @@ class VirtualExecutor:
             life.run += state.phase is Phase.STARTING
             life.target = state.target or state.placement
             decision = _in_progress(state)
-            self._push(now + self._takes(life, decision), life, -1, decision)
+            takes = self._takes(life, decision, underway.changing)
+            self._push(now + takes, life, -1, decision)
 
     def carry_out(self, job: Job, decision: Decision) -> None:
         """Begin what was decided."""
@@ -214,7 +257,7 @@ class VirtualExecutor:
                 self._leave(life)
                 works = life.crew is not None and bool(state.placement.slots)
                 crew = held_on(state.placement, self._cluster, state.batch) if works else None
-                life.set_crew(crew, state.placement, now + _of(self._pauses.resize, life.job))
+                life.set_crew(crew, state.placement, now + self._pauses.pause(life.job, Kind.RESIZE))
                 life.target = state.target
                 self._join(life)
             else:
@@ -248,7 +291,7 @@ class VirtualExecutor:
         number, generation = life.job.number, decision.generation
         life.advance(now)
         if decision.kind is Kind.START:
-            self._settle(life, decision, now + _of(self._pauses.start, life.job))
+            self._settle(life, decision, now + self._pauses.pause(life.job, Kind.START))
             life.changed = ChangeKind.START
             self._said.append(Started(number, generation, now))
         elif decision.kind is Kind.PREEMPT:
@@ -262,13 +305,13 @@ class VirtualExecutor:
                 resumes = max(life.resumes, now)
             else:
                 life.resizes += 1
-                resumes = now + _of(self._pauses.resize, life.job)
+                resumes = now + self._pauses.pause(life.job, Kind.RESIZE)
                 life.changed = ChangeKind.RESIZE
             self._settle(life, decision, resumes)
             self._said.append(Resized(number, generation, now))
         else:
             life.migrations += 1
-            self._settle(life, decision, now + _of(self._pauses.migrate, life.job))
+            self._settle(life, decision, now + self._pauses.pause(life.job, Kind.MIGRATE))
             self._said.append(Migrated(number, generation, now))
 
     def _leave_first(self, life: Life, decision: Decision) -> None:
@@ -280,18 +323,14 @@ class VirtualExecutor:
         elif decision.placement is not None and set(decision.placement.slots) < held:
             life.advance(self._at)
             life.resizes += 1
-            self._settle(life, decision, self._at + _of(self._pauses.resize, life.job))
+            self._settle(life, decision, self._at + self._pauses.pause(life.job, Kind.RESIZE))
 
-    def _takes(self, life: Life, decision: Decision) -> float:
-        """Return the s until the decision takes effect: new tasks warm up, old ones release."""
+    def _takes(self, life: Life, decision: Decision, passed: float = 0.0) -> float:
+        """Return the s until the decision takes effect."""
         held = life.placement.slots if life.placement is not None else ()
         slots = decision.placement.slots if decision.placement is not None else ()
-        warm = self._pauses.warmup.seconds(len(set(slots) - set(held)))
-        if decision.kind is Kind.START:
-            return self._pauses.first_starts.get(life.job.number, warm) if life.run == 1 else warm
-        if decision.kind is Kind.PREEMPT and self._pauses.stop is not None:
-            return self._pauses.stop
-        return max(warm, _of(self._pauses.release, life.job))
+        joining, first = len(set(slots) - set(held)), life.run == 1
+        return self._pauses.takes(life.job, decision.kind, joining, first=first, passed=passed)
 
     def _stop(self, life: Life) -> None:
         self._leave(life)

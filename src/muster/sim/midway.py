@@ -21,6 +21,8 @@ class Underway:
     """Work done, and saved, when its current crew began."""
     run: int = 0
     """Runs so far."""
+    changing: float = 0.0
+    """s since its change in progress was ordered."""
 
 
 @dataclass(frozen=True, slots=True)

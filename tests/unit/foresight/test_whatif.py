@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.foresight.past import Past
+from muster.foresight.changing import Change
+from muster.foresight.past import Past, PastJob
 from muster.foresight.play import Present
 from muster.foresight.quantiles import TimeInterval
 from muster.foresight.whatif.answer import Verdict, WhatIfAnswer
@@ -46,8 +47,15 @@ def _present(policy: str = "fifo", spread: float = 0.0, nodes: int = 1) -> Prese
     return Present(replace(seen, outlooks=outlooks), NOW, POLICIES[policy])
 
 
+def _at_once() -> Past:
+    """Changes have taken no time so far."""
+    past = Past()
+    past.restore(None, [PastJob(job("old"), 0.0, changes=[(each, 0.0) for each in Change])])
+    return past
+
+
 def _asked(present: Present, *changes: Alteration, worlds: int = 4) -> WhatIfAnswer:
-    return what_if(present, Past(), WhatIfQuestion(changes, worlds))
+    return what_if(present, _at_once(), WhatIfQuestion(changes, worlds))
 
 
 def _finish(answer: WhatIfAnswer, number: int) -> float:

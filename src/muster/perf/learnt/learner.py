@@ -245,7 +245,7 @@ class Learner:
         """
         if job.work is not None:
             end = max(job.work, done)
-            return end, Left(costs.alone(done, end), 0.0)
+            return end, Left(self._of_total(job, kind, costs, done, end), 0.0)
         work = ahead
         if _has_alike(job, kind):
             alike = self._alike(kind).left(done)
@@ -266,6 +266,16 @@ class Learner:
         if _has_alike(job, kind):
             return self._scatter.usual, kind.lengths.count
         return kind.reached, self._ended
+
+    def _of_total(self, job: Job, kind: JobKind, costs: Costs, done: float, end: float) -> float:
+        """Return the s on one device from `done` to an end that is known.
+
+        Before a step was measured or foretold, a step has no length: the user's duration tells it."""
+        if not (kind.steps or kind.foreseen):
+            declared = self._declared(job, kind, stretch(done))
+            if declared > 0.0:
+                return declared * (1.0 - done / end)
+        return costs.alone(done, end)
 
     def _alike(self, kind: JobKind) -> AlikeLeft:
         """Return what is left of the application's jobs by what they have done."""

@@ -97,3 +97,12 @@ def test_measured_steps_correct_it() -> None:
         hear(beliefs, StepDone("worker-0", 1, step, 0, BATCH, 1.0, *times), step * seconds)
     left = told(beliefs, FAST, train()).left
     assert 0.9 < left / ((STEPS - 39) * seconds) < 1.1
+
+
+def test_steps_of_unknown_length_are_as_long_as_the_users_duration_says() -> None:
+    beliefs = Beliefs({"cpu": 4})  # nothing is known of this type: no model foretells a step on it
+    one = train(duration=185.0)
+    beliefs.holds(one, Held("cpu", (1,)), 0.0)
+    beliefs.hear(one, Captured("worker-0", SHAPE, STEPS, BATCH), 0.0)
+    boxes = cluster(1, node_set(device_type="cpu"))
+    assert told(beliefs, boxes, one).left == pytest.approx(185.0)

@@ -1,0 +1,80 @@
+"""How long the changes of jobs take in one world: drawn once for each job and kind of change."""
+
+from dataclasses import dataclass
+from math import exp, log
+from random import Random
+from statistics import NormalDist
+
+from muster.foresight.changing import Change
+from muster.foresight.delays import ENDING, GUESSED, Delay, Delays
+from muster.model.decision import Kind
+from muster.model.job import Job
+from muster.model.view import View
+from muster.sim.executor import CHECKPOINT
+
+_NORMAL = NormalDist()
+_CERTAIN = 1e-6
+"""Probabilities nearer than this to 0 or 1 are not told from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTimes:
+    """Times of changes: see `sim.executor.ChangeTimes`."""
+
+    view: View
+    """Whose outlooks tell what changes cost."""
+    delays: Delays
+    world: str
+    """Names the draws."""
+    checkpoint: float = CHECKPOINT
+    leave_first: bool = True
+
+    def takes(self, job: Job, kind: Kind, joining: int, *, first: bool, passed: float = 0.0) -> float:
+        """Return the s from the order, or from now on, until a change takes effect."""
+        change = _change(kind, joining)
+        return self.drawn(job, change, self._until(job, change), passed)
+
+    def pause(self, job: Job, kind: Kind) -> float:
+        """Return the s without progress after that: what the change costs beyond its delay."""
+        if kind is Kind.START:
+            return max(0.0, self._start(job) - self._until(job, Change.START).middle)
+        known = self.view.outlooks.get(job.number)
+        return job.pause if known is None or known.resize is None else known.resize
+
+    def drawn(self, job: Job, change: Change, delay: Delay, passed: float = 0.0) -> float:
+        """Return the s that are left in this world of something that has taken this many already."""
+        if delay.middle <= 0.0:
+            return 0.0
+        part = Random(f"{self.world}/{job.number}/{change}").random()
+        if passed > 0.0 and delay.spread > 0.0:
+            before = _NORMAL.cdf(log(passed / delay.middle) / delay.spread)
+            part = before + (1.0 - before) * part
+        part = min(max(part, _CERTAIN), 1.0 - _CERTAIN)
+        whole = delay.middle * exp(delay.spread * _NORMAL.inv_cdf(part))
+        return max(0.0, whole - passed)
+
+    def end(self, job: Job, passed: float) -> float:
+        """Return the s from the last of the work to the job's end."""
+        return self.drawn(job, Change.END, self._until(job, Change.END), passed)
+
+    def _until(self, job: Job, change: Change) -> Delay:
+        """Return the delay of a change. While none was seen a start takes what it is said to cost, and
+        joining as long as a start."""
+        found = self.delays.of(job, change)
+        if found is not None:
+            return found
+        if change is Change.JOIN:
+            return self._until(job, Change.START)
+        return Delay(self._start(job), GUESSED) if change is Change.START else ENDING
+
+    def _start(self, job: Job) -> float:
+        known = self.view.outlooks.get(job.number)
+        return job.pause if known is None or known.start is None else known.start
+
+
+def _change(kind: Kind, joining: int) -> Change:
+    if kind is Kind.START:
+        return Change.START
+    if kind is Kind.PREEMPT:
+        return Change.STOP
+    return Change.JOIN if joining else Change.LEAVE
