@@ -48,6 +48,20 @@ def test_what_is_short_goes_first_until_what_is_long_would_be_late() -> None:
     assert DUE < 1.06
 
 
+@pytest.mark.parametrize("minutes", [10, 20, 40])
+def test_what_has_begun_because_it_was_late_goes_on_when_nobody_else_is(minutes: float) -> None:
+    # `long` got its devices after two hours. Nobody who waits is late, but `long` would be again if it
+    # were stopped for a shorter job, and so would only be started once more.
+    since, now = 2 * HOUR, 2 * HOUR + 60 * minutes
+    held = builders.placement(*(("n0", 1 << bit) for bit in range(4)))
+    runs = builders.running(waits("long", 4).job, held, started=since)
+    past = BidMemory({"A100": 4}, dues=Dues(since, {number("long"): 4 * HOUR}))
+    seen = told(
+        builders.view(FOUR, [runs, waits("short", 4, now)]), long=needs(1.5, 4), short=needs(0.5, 4)
+    )
+    assert workers(Muster(makespan=0.0), seen, now, past)["long"] == 4
+
+
 def three_late(fair: float) -> dict[str, int]:
     """Three jobs that have waited for two hours in a crowd of two, and four short ones that have just
     come, each on one device of four; what each is dealt."""

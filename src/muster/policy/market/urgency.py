@@ -105,7 +105,7 @@ class Urgency:
 
     def _is_due(self, bid: Bid, holds: float) -> bool:
         spread = bid.outlook.spread
-        if spread > VAGUE or self._began(bid, KEEP * holds):
+        if spread > VAGUE:
             return False
         life, fair, alone = self._times(bid, holds, exp(-SURE * spread))
         return life > max(DUE * fair, alone)
