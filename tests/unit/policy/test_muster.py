@@ -188,7 +188,7 @@ def test_who_was_overdue_keeps_its_gang_for_the_horizon(now: float, keeps: bool)
     long = on(job("long", gang=8), *each_device("n0", 8), submitted=0.0, since=9_600.0)
     view = builders.view(EIGHT, [long, JobState(job("short"), Phase.WAITING, submitted=9_599.0)])
     outlooks = {"long": Outlook(1e6, LINEAR), "short": Outlook(10.0, LINEAR)}
-    assert (counts(ask(view, outlooks, now=now))["long"] == 8) is keeps
+    assert (counts(ask(view, outlooks, now, Muster(fair=0.0)))["long"] == 8) is keeps
 
 
 def test_of_several_overdue_the_most_overdue_goes_first() -> None:
