@@ -18,6 +18,10 @@ class Slot:
     bits: int
     need: Need
 
+    def __hash__(self) -> int:
+        # Ledger and boards look up tens of thousands in a cycle; role and need hardly tell slots apart.
+        return hash((self.node, self.index, self.bits))
+
 
 @dataclass(frozen=True)
 class Placement:

@@ -12,11 +12,12 @@ outranks it needs its devices.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.moves.rearrange import rearranged, within_contract
 from muster.core.cycle.moves.unequal import mixes, unequal
+from muster.core.cycle.steering.takers import Slots, Taker, Takers, in_turn
 from muster.core.cycle.steering.wanted import elsewhere, has_all, options_for
 from muster.model.job import Job, Role
 from muster.model.placement import Placement, Slot
@@ -26,27 +27,6 @@ from muster.place.board import Board
 from muster.place.request import Request, Strategy
 from muster.policy.base import Allocation
 from muster.policy.room import type_held
-
-Slots = tuple[Slot, ...]
-
-
-@dataclass(slots=True, eq=False)
-class _Taker:
-    """A job that is to have more, and what it would take."""
-
-    state: JobState
-    find: Callable[[Board], Slots | None]
-    """What it would take on another board, for as many workers; None: that does not fit."""
-    slots: Slots
-    reserved: bool = False
-    """Whether its pool reserves as much as it would then use."""
-
-    def takes(self, bits: dict[str, int]) -> bool:
-        """Whether it takes any of these devices."""
-        for slot in self.slots:  # noqa: SIM110, hot path: a generator is slower
-            if slot.bits & bits.get(slot.node, 0):
-                return True
-        return False
 
 
 def take_back(cycle: CycleState) -> None:
@@ -78,7 +58,7 @@ class _Trial:
         self._cycle = cycle
         self._board = cycle.later().copy()
         self._failed: set[Request] = set()
-        self._takers: list[_Taker] = []
+        self._takers = Takers()
         self._short = False
         """Whether one of them gets less than the policy says."""
         for allocation in cycle.steered.values():
@@ -118,7 +98,7 @@ class _Trial:
                 if placement is None:
                     self._failed.add(request)
                 elif self._allowed(job, placement.slots):
-                    self._take(_Taker(state, _finder(place, request), placement.slots))
+                    self._take(Taker(state, _finder(place, request), placement.slots))
                     return
             self._short = True
 
@@ -141,7 +121,7 @@ class _Trial:
             enough = again is not None and again.count(Role.WORKER) >= workers
             return _comes(state, again) if enough and again is not None else None
 
-        self._take(_Taker(state, find, comes))
+        self._take(Taker(state, find, comes))
 
     def _place_types(self, state: JobState, allocation: Allocation) -> None:
         """Place what a job on several types lacks."""
@@ -152,35 +132,35 @@ class _Trial:
 
         comes = find(self._board)
         if comes and self._allowed(state.job, comes):
-            self._take(_Taker(state, find, comes))
+            self._take(Taker(state, find, comes))
 
     def _allowed(self, job: Job, slots: Slots) -> bool:
         """Whether the pools allow it once all changes are done."""
         amounts = self._cycle.amounts(slots)
         return not self._cycle.quotas.overshoots(job, amounts, borrow=job.preemptible)
 
-    def _take(self, taker: _Taker) -> None:
-        amounts = self._cycle.amounts(taker.slots)
-        taker.reserved = self._cycle.quotas.within_reservation(taker.state.job, amounts)
-        self._takers.append(taker)
+    def _take(self, taker: Taker) -> None:
+        taker.amounts = self._cycle.amounts(taker.slots)
+        taker.reserved = self._cycle.quotas.within_reservation(taker.state.job, taker.amounts)
+        self._takers.add(taker)
         self._board.take(taker.slots)
         self._count(taker, 1)
 
-    def _count(self, taker: _Taker, sign: int) -> None:
-        self._cycle.quotas.promise(taker.state.job, self._cycle.amounts(taker.slots), sign)
+    def _count(self, taker: Taker, sign: int) -> None:
+        self._cycle.quotas.promise(taker.state.job, taker.amounts, sign)
 
     # What is taken back
 
     def reconsider(self, state: JobState) -> None:
         """Let a stopped job run on, unless somebody needs its devices."""
         held = self._usable(self._cycle.placement_of(state).slots)
-        own = next((taker for taker in self._takers if taker.state is state), None)
+        own = self._takers.of(state.number)
         if own is not None and self._changes(state, own):
             return
         if self._pools_allow(state, own) and self._makes_way(state, held, own):
             self._cycle.spare(state)
 
-    def _pools_allow(self, state: JobState, own: _Taker | None) -> bool:
+    def _pools_allow(self, state: JobState, own: Taker | None) -> bool:
         """Whether no pool exceeds its limit if the job runs on beside those that are to have more."""
         quotas, held = self._cycle.quotas, self._cycle.amounts(self._cycle.placement_of(state).slots)
         nothing_more = dict.fromkeys(held, 0)
@@ -188,7 +168,7 @@ class _Trial:
         if own is not None:
             self._count(own, -1)
         over = quotas.overshoots(state.job, nothing_more, borrow=True)
-        for taker in reversed(self._takers) if over and not state.keeps_work else ():
+        for taker in reversed(tuple(self._takers)) if over and not state.keeps_work else ():
             if taker is not own and not self._outranks(taker, state):
                 self._drop(taker)
                 over = quotas.overshoots(state.job, nothing_more, borrow=True)
@@ -199,51 +179,55 @@ class _Trial:
         quotas.give_back(state.job, held)
         return not over
 
-    def _drop(self, taker: _Taker) -> None:
+    def _drop(self, taker: Taker) -> None:
         """Let a job have no more after all."""
         self._board.put_back(taker.slots)
         self._count(taker, -1)
-        self._takers = [other for other in self._takers if other is not taker]
+        self._takers.remove(taker)
         self._short = True
 
-    def _changes(self, state: JobState, own: _Taker) -> bool:
+    def _changes(self, state: JobState, own: Taker) -> bool:
         """Whether a job that is stopped to be changed would get other tasks than it has."""
         assert state.placement is not None
         then = Placement(own.slots)
         same = all(then.count(s.role) == state.placement.count(s.role) for s in state.job.roles)
         amounts = self._cycle.amounts
-        return not same or amounts(then.slots) != amounts(state.placement.slots)
+        return not same or own.amounts != amounts(state.placement.slots)
 
-    def _makes_way(self, state: JobState, held: Slots, own: _Taker | None) -> bool:
+    def _makes_way(self, state: JobState, held: Slots, own: Taker | None) -> bool:
         """Place those that take the job's devices elsewhere; False: one that may have them must."""
         bits, free = Placement(held).bits(), self._board.free_devices(self._board.shelves)
-        moved = [taker for taker in self._takers if taker is own or taker.takes(bits)]
+        moved = self._takers.taking(bits)
+        if own is not None and own not in moved:
+            moved = in_turn([own, *moved])
         if moved and own is None and state.keeps_work and free < _devices(held):
             return False  # the quick answer where every device is given out
         self._lift(moved)
         if not self._board.has(held):  # cores or memory beside its devices are taken
-            beside = [t for t in self._takers if t not in moved and not bits.keys().isdisjoint(_on(t))]
+            beside = [taker for taker in self._takers.beside(bits) if taker not in moved]
             self._lift(beside)
             moved += beside
         placed = self._place_again(state, held, [taker for taker in moved if taker is not own])
         if placed is None:
             self._settle(moved)
             return False
+        kept = [taker for taker, _ in placed]
         for taker in moved:
             self._count(taker, -1)
+            if taker not in kept:
+                self._takers.remove(taker)
         for taker, slots in placed:
-            taker.slots = slots
+            self._takers.move(taker, slots)
+            taker.amounts = self._cycle.amounts(slots)
             self._count(taker, 1)
-        kept = [taker for taker, _ in placed]
-        self._takers = [taker for taker in self._takers if taker in kept or taker not in moved]
         self._short = self._short or len(kept) < len(moved) - (own is not None)
         return True
 
     def _place_again(
-        self, state: JobState, held: Slots, moved: list[_Taker]
-    ) -> list[tuple[_Taker, Slots]] | None:
+        self, state: JobState, held: Slots, moved: list[Taker]
+    ) -> list[tuple[Taker, Slots]] | None:
         """Place these beside the job; None: it is in the way of one that may have its devices."""
-        placed: list[tuple[_Taker, Slots]] = []
+        placed: list[tuple[Taker, Slots]] = []
         fits = self._board.has(held)
         if fits:
             self._board.take(held)
@@ -261,7 +245,7 @@ class _Trial:
                 self._board.put_back(slots)
         return placed if fits else None
 
-    def _outranks(self, taker: _Taker, state: JobState) -> bool:
+    def _outranks(self, taker: Taker, state: JobState) -> bool:
         """Whether the taker may have devices of a job that would start over: by a higher priority, or
         within its pool's reservation from what another pool uses beyond its own."""
         job, other = taker.state.job, state.job
@@ -314,7 +298,7 @@ class _Trial:
             return
         slots = cycle.placement_of(state).slots
         bits = Placement(slots).bits()
-        served = next((taker for taker in self._takers if taker.takes(bits)), None)
+        served = next(iter(self._takers.taking(bits)), None)
         cycle.outcome.stops[state.number] = Reason(
             self._code(state, served),
             beneficiary=served.state.job.name if served else None,
@@ -328,13 +312,13 @@ class _Trial:
         assert state.placement is not None
         change = self._cycle.outcome.resizes[state.number]
         bits = state.placement.without(change.placement.slots).bits()
-        served = next((taker for taker in self._takers if taker.takes(bits)), None)
+        served = next(iter(self._takers.taking(bits)), None)
         if served is not None:
             job = served.state.job
             reason = replace(change.reason, beneficiary=job.name, served=job.number)
             self._cycle.outcome.resizes[state.number] = replace(change, reason=reason)
 
-    def _code(self, state: JobState, served: _Taker | None) -> Code:
+    def _code(self, state: JobState, served: Taker | None) -> Code:
         """Whether another pool gets back what it is entitled to, or the policy prefers another job."""
         if served is None or served.state.job.pool == state.job.pool:
             return Code.PREEMPTED_POLICY
@@ -348,11 +332,11 @@ class _Trial:
         gone = self._cycle.standing.draining
         return tuple(slot for slot in slots if slot.node not in gone)
 
-    def _lift(self, takers: Iterable[_Taker]) -> None:
+    def _lift(self, takers: Iterable[Taker]) -> None:
         for taker in takers:
             self._board.put_back(taker.slots)
 
-    def _settle(self, takers: Iterable[_Taker]) -> None:
+    def _settle(self, takers: Iterable[Taker]) -> None:
         for taker in takers:
             self._board.take(taker.slots)
 
@@ -373,7 +357,3 @@ def _comes(state: JobState, placement: Placement) -> Slots:
 
 def _devices(slots: Iterable[Slot]) -> int:
     return sum(slot.bits.bit_count() for slot in slots)
-
-
-def _on(taker: _Taker) -> set[str]:
-    return {slot.node for slot in taker.slots}
