@@ -1,24 +1,33 @@
 """Cycles of Muster's own policy on a large cluster: full, one job later, and quiet.
 
-The scene is that of `core.py`: half of the devices in use, in eight pools, and jobs waiting for four
-times what is free. Every job is of one of twelve applications, whose speed-ups are known. What a cycle
-decides comes true at once, until nothing changes any more; then time goes on by ten seconds a cycle,
-and every running job with it. Of the cycles that find nothing to do, two of three rest and the third
-looks again whether all is well. In so crowded a cluster some cycle always finds a job that has waited
-too long, and one that changes something is no quiet one: `rests` says how many of all were.
+The scenes are those of `core.py`: half of the devices in use, in eight pools. Every job is of one of
+twelve applications, whose speed-ups are known. What a cycle decides comes true at once, until nothing
+changes any more; then time goes on by ten seconds a cycle, and every running job with it. Garbage is
+collected as in the daemon.
+
+Full cycles, and those after one job has gone and another one come, are of the mix `crowded`: jobs wait
+for four times what is free. There no cycle is quiet, for jobs become due every few seconds by having
+waited too long. Quiet ones are of the mix `roomy`, where what waits just about fits: cycles that change
+nothing, and nothing has been changed for as long as the policy lets a change settle. Of those that find
+nothing to do, two of three rest and the third looks again whether all is well: `rests` says how many of
+all were quiet.
 """
 
+import gc
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 
 from core import MIXES, job_of, scene
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
+from muster.core.cycle.rest import RESTS
 from muster.core.state.begin import begun
 from muster.core.state.check import check
 from muster.core.state.evolve import evolve
+from muster.daemon.planners.child_main import GC_THRESHOLD
 from muster.model.decision import Kind
 from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resized, Started, Submitted
 from muster.model.outlook import Outlook
@@ -33,7 +42,7 @@ LATER = 60.0
 """s after the last change, when no pause is to be waited for."""
 SETTLED = 12
 """Most cycles until nothing changes."""
-WATCHED = 4
+WATCHED = 8
 """Most cycles watched, in times of the quiet ones asked for."""
 DONE: dict[Kind, type[Started | Resized | Migrated | Preempted]] = {
     Kind.START: Started,
@@ -54,19 +63,21 @@ class CycleTimes:
     changes: int
     """Of the first cycle: one that decides nothing would say little."""
     rests: float
-    """Part of the cycles watched that found nothing to do, quiet ones all."""
+    """Part of the cycles watched that were quiet."""
 
 
 class Large:
     """A large cluster with its jobs, decided over and over."""
 
-    def __init__(self, devices: int, jobs: int) -> None:
+    def __init__(self, devices: int, jobs: int, mix: str) -> None:
         self._random = Random(7)
         self._speeds = [PowerSpeed(1, 0.5 + 0.04 * i) for i in range(APPLICATIONS)]
         self._left: dict[int, float] = {}
         self._cycle, self._memory = Cycle(Muster(), explain=False), Memory()
         self.now = float(jobs)
-        self.view = scene(MIXES["crowded"], devices, jobs, seed=1)
+        self._changed_at = 0.0
+        """s when something was last changed."""
+        self.view = scene(MIXES[mix], devices, jobs, seed=1)
 
     def full(self) -> tuple[float, int]:
         """Return the s of a cycle that knows nothing, and how many jobs it changes."""
@@ -84,10 +95,12 @@ class Large:
         self.now += LATER
 
     def next(self) -> tuple[float, bool]:
-        """Return the s of the next cycle, and whether it was quiet: nothing was changed."""
+        """Return the s of the next cycle, and whether it was quiet."""
         self.now += SECONDS
         seconds, decided = self._timed(self._cycle, self._informed(), self._memory)
-        return seconds, not self._carry_out(decided)
+        if self._carry_out(decided):
+            self._changed_at = self.now
+        return seconds, self.now - self._changed_at > RESTS
 
     def one_job(self, number: int) -> float:
         """Return the s of the next cycle if a job has ended and another one come."""
@@ -129,21 +142,38 @@ class Large:
         return Outlook(self._left[number], speed, spread=0.3, here=here or None)
 
 
+@contextmanager
+def _collected_as_live() -> Iterator[None]:
+    """Collect garbage as rarely as the daemon does."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*GC_THRESHOLD)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
+@_collected_as_live()
 def measure_cycles(devices: int, jobs: int, repeats: int) -> CycleTimes:
     """Measure all three; the middle of the repeats."""
-    large = Large(devices, jobs)
-    full = [large.full() for _ in range(repeats)]
+    crowded = Large(devices, jobs, "crowded")
+    full = [crowded.full() for _ in range(repeats)]
+    crowded.settle()
+    one = [crowded.one_job(jobs + 1 + i) for i in range(repeats)]
+    quiet, rests = _quiet(Large(devices, jobs, "roomy"), 3 * (repeats // 3 + 1))
+    times = _middle(s for s, _ in full), _middle(one), max(quiet), _middle(quiet)
+    return CycleTimes(*times, full[0][1], rests)
+
+
+def _quiet(large: Large, wanted: int) -> tuple[list[float], float]:
+    """Return the s of each quiet cycle, and their part of all watched; inf: there was none."""
     large.settle()
-    watched, quiet = 0, list[float]()
-    wanted = 3 * (repeats // 3 + 1)
-    while len(quiet) < wanted and watched < WATCHED * wanted:
-        seconds, rests = large.next()
+    watched, found = 0, list[float]()
+    while len(found) < wanted and watched < WATCHED * wanted:
+        seconds, quiet = large.next()
         watched += 1
-        quiet += [seconds] if rests else []
-    one = [large.one_job(jobs + 1 + i) for i in range(repeats)]
-    found = quiet or [inf]
-    times = _middle(s for s, _ in full), _middle(one), max(found), _middle(found)
-    return CycleTimes(*times, full[0][1], len(quiet) / watched)
+        found += [seconds] if quiet else []
+    return found or [inf], len(found) / watched
 
 
 def _middle(seconds: Iterable[float]) -> float:
