@@ -118,7 +118,7 @@ class CycleState:
         self.mood = settle(mood, self._pressure(), now)
         self._later: Board | None = None
         self._claims: list[Claim] = []
-        self._given: list[Slot] = []
+        self._given: Counter[Slot] = Counter()
         self._withheld: dict[int, list[tuple[Board, tuple[Withheld, ...]]]] = {}
         self._counted: set[int] = set()
         """Jobs whose promise counts in the quotas; before a job's turn it does not."""
@@ -255,7 +255,7 @@ class CycleState:
         """
         if self._later is None:
             self._later = self._after_claims(self.standing.board.copy())
-            self._later.put_back((*self.leaving, *self._given))
+            self._later.put_back((*self.leaving, *self._given.elements()))
             for number, kept in self._withheld.items():
                 slots = self.outcome.promises[number].placement.slots
                 kept.append((self._later, self._later.withhold(slots)))
@@ -531,15 +531,17 @@ class CycleState:
     def let_go(self, slots: tuple[Slot, ...]) -> None:
         """Note what comes free later."""
         self.turned_away.clear()
-        self._given += slots
+        self._given.update(slots)
         if self._later is not None:
             self._later.put_back(slots)
 
     def _keep(self, job: Job, slots: tuple[Slot, ...]) -> None:
         """Undo `_give_back`."""
         self.quotas.keep(job, self.amounts(slots))
-        kept = set(slots)
-        self._given = [slot for slot in self._given if slot not in kept]
+        for slot in slots:
+            self._given[slot] -= 1
+            if not self._given[slot]:
+                del self._given[slot]
         if self._later is not None:
             self._later.take(slots)
 
