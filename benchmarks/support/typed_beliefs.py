@@ -1,6 +1,6 @@
 """Beliefs between learnt and true, for typed worlds: what lengths and speeds cost each.
 
-`Foreknown` bounds what can be believed of lengths: it knows the distribution that they were drawn
+`Foreknown` believes of lengths as well as can be: it knows the distribution that they were drawn
 from (`typed_worlds`), and not the draws. An application's usual length m is uniform in the logarithm,
 a job's is log-normal about m with the deviation s = `ALIKE`. So with ended jobs of lengths w and live
 ones that have done d, the job itself left out,
