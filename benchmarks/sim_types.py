@@ -6,10 +6,15 @@ rigid jobs over a bound by a linear programme, and for each target the worst cas
 also, since a difference would show in any: REVERSE, the same cluster with its types listed in reverse
 order, over the learnt mean; and MIXED, elastic jobs that may have several types at once, over those
 that keep to one (`same_generation: true`), with the true speeds.
+
+With --parts, of elastic jobs only, what is lost to the oracle by which belief: X-LENGTHS, lengths true
+and speeds learnt; X-SPEEDS, speeds true and of lengths the distribution known that they were drawn
+from; X-BOUND, that of lengths, and speeds learnt; X-LEARNT, both learnt. No belief of lengths from
+what has ended and run so far says more than that distribution does.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
@@ -19,13 +24,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from muster.model.pool import single_pool
 from muster.policy.registry import POLICIES
-from muster.sim.beliefs import Oracle
+from muster.sim.beliefs import Oracle, OutlookSource
 from muster.sim.engine import Setting
 from muster.sim.learnt import Learnt
 from muster.sim.report.metrics import summary
 from muster.sim.scenario.run import simulate
 from support.bars import bar, print_table
 from support.sim_runs import OWN, parse, processes
+from support.typed_beliefs import Foreknown, ForeknownTrueSpeeds, TrueLengths
 from support.typed_bound import lp_bound
 from support.typed_worlds import JOBS, LOADS, NODES, WORLDS, drawn
 
@@ -33,6 +39,13 @@ HEADING = "WORLD JOBS LOAD ORACLE X-BOUND LEARNT X-ORACLE BY-SEED REVERSE CHANGE
 LEARNT, BOUND, ORDER, MIXED = 1.10, 1.15, 0.02, 1.01
 """Targets: most of the oracle's mean; most of the bound; most that the order of types changes; most of
 the mean without unequal devices: they are used only where they pay."""
+PARTS: Mapping[str, Callable[[Mapping[str, int]], OutlookSource]] = {
+    "X-LENGTHS": TrueLengths,
+    "X-SPEEDS": ForeknownTrueSpeeds,
+    "X-BOUND": Foreknown,
+    "X-LEARNT": Learnt,
+}
+"""What is believed, by column of --parts (see `support.typed_beliefs`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +107,12 @@ def _shown(ratio: float | None) -> str:
 
 def played(case: TypedCase) -> Means:
     """Simulate one case in all ways."""
-    oracle, end, _ = _run(case, tuple(NODES), learnt=False)
-    learnt, _, changes = _run(case, tuple(NODES), learnt=True)
+    oracle, end, _ = _run(case, tuple(NODES))
+    learnt, _, changes = _run(case, tuple(NODES), Learnt)
     bound = mixed = reverse = 0.0
     if not case.seed:
-        reverse, _, _ = _run(case, tuple(reversed(NODES)), learnt=True)
-        mixed = _run(case, tuple(NODES), learnt=False, mix=True)[0] if case.elastic else 0.0
+        reverse, _, _ = _run(case, tuple(reversed(NODES)), Learnt)
+        mixed = _run(case, tuple(NODES), mix=True)[0] if case.elastic else 0.0
     if not case.elastic:
         world = drawn(case.world, case.load, case.seed, case.jobs, elastic=False)
         bound = lp_bound(world.arrivals, world.cluster.devices_by_type(), end)
@@ -107,8 +120,13 @@ def played(case: TypedCase) -> Means:
 
 
 def _run(
-    case: TypedCase, order: Sequence[str], *, learnt: bool, mix: bool = False
+    case: TypedCase,
+    order: Sequence[str],
+    believes: Callable[[Mapping[str, int]], OutlookSource] | None = None,
+    *,
+    mix: bool = False,
 ) -> tuple[float, float, float]:
+    """Return mean, end, changes of a job; `believes`: what, by devices of a node; None: the truth."""
     which = (case.world, case.load, case.seed, case.jobs)
     world = drawn(*which, elastic=case.elastic, order=order, mix=mix)
     cluster = world.cluster
@@ -116,7 +134,7 @@ def _run(
         cluster,
         single_pool(cluster.devices_by_type()),
         POLICIES[OWN],
-        beliefs=partial(Learnt, cluster.node_devices()) if learnt else Oracle,
+        beliefs=partial(believes, cluster.node_devices()) if believes else Oracle,
         seed=case.seed,
     )
     found = summary(simulate(setting, world.arrivals))
@@ -147,14 +165,45 @@ def rows_of(found: Iterator[Means], seeds: int, rows: list[Row]) -> Iterator[tup
         yield rows[-1].cells()
 
 
+def part_means(case: TypedCase) -> list[float]:
+    """Return the mean with the oracle, then with each of `PARTS`."""
+    return [_run(case, tuple(NODES), believes)[0] for believes in (None, *PARTS.values())]
+
+
+def part_rows(
+    found: Iterator[list[float]], cases: Sequence[TypedCase], seeds: int
+) -> Iterator[Sequence[str]]:
+    """Yield the line of each seed, and of all seeds of a case: over the oracle."""
+    for case in cases[::seeds]:
+        each = list(islice(found, seeds))
+        named = [
+            *((str(seed), one) for seed, one in enumerate(each)),
+            ("all", [mean(c) for c in zip(*each, strict=True)]),
+        ]
+        for seed, (oracle, *others) in named:
+            yield (
+                case.world,
+                f"{case.load}",
+                seed,
+                f"{oracle:,.0f}",
+                *(f"{one / oracle:.3f}" for one in others),
+            )
+
+
 def main() -> None:
     """Run what the command line asks for."""
-    arguments = parse(__doc__, seeds=5, quick=1)
+    arguments = parse(__doc__, seeds=5, quick=1, parts="only: what elastic jobs lose by which belief")
     worlds, loads = (("usual",), (1.2,)) if arguments.quick else (tuple(WORLDS), LOADS)
     groups = product(worlds, (False, True), loads)
     jobs = JOBS // 2 if arguments.quick else JOBS
     cases = [TypedCase(*group, seed, jobs) for group in groups for seed in range(arguments.seeds)]
     rows: list[Row] = []
+    if arguments.parts:
+        cases = [case for case in cases if case.elastic]
+        with processes(arguments.j) as spread:
+            lines = part_rows(iter(spread(part_means, cases)), cases, arguments.seeds)
+            print_table(f"WORLD LOAD SEED ORACLE {' '.join(PARTS)}", lines)
+        return
     with processes(arguments.j) as spread:
         print_table(HEADING, rows_of(iter(spread(played, cases)), arguments.seeds, rows))
     bar("learnt-over-oracle-worst", max(row.learnt / row.oracle for row in rows), LEARNT)

@@ -115,8 +115,8 @@ def print_wide(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     print(flush=True)
 
 
-def parse(description: str, seeds: int, quick: int) -> argparse.Namespace:
-    """The arguments that every part has; `seeds` is set by --quick unless given."""
+def parse(description: str, seeds: int, quick: int, parts: str = "") -> argparse.Namespace:
+    """The arguments that every part has; `seeds` is set by --quick unless given; `parts`: its help."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -125,6 +125,8 @@ def parse(description: str, seeds: int, quick: int) -> argparse.Namespace:
     parser.add_argument(
         "-j", type=int, default=os.cpu_count() or 1, help="simulations side by side (every core)"
     )
+    if parts:
+        parser.add_argument("--parts", action="store_true", help=parts)
     arguments = parser.parse_args()
     if arguments.seeds is None:
         arguments.seeds = quick if arguments.quick else seeds
