@@ -7,7 +7,7 @@ from muster.model.placement import Placement
 from muster.model.view import JobState, Phase
 
 
-class Change(StrEnum):
+class Transition(StrEnum):
     """What takes its time from an order on."""
 
     START = "start"
@@ -26,7 +26,7 @@ class Change(StrEnum):
 class Changing:
     """A change in progress, and since when, s."""
 
-    change: Change
+    change: Transition
     generation: int
     since: float
 
@@ -38,30 +38,30 @@ def changing(state: JobState, now: float, before: Changing | None) -> Changing |
         return None
     if before is not None and (before.change, before.generation) == (change, state.generation):
         return before
-    ordered = state.since if change is Change.START and state.since is not None else now
+    ordered = state.since if change is Transition.START and state.since is not None else now
     return Changing(change, state.generation, ordered)
 
 
-def unseen(state: JobState, before: Placement | None) -> Change | None:
+def unseen(state: JobState, before: Placement | None) -> Transition | None:
     """Return what was done to a job that is in no change, between two views; `before`: what it held."""
     if state.placement is before:
         return None
     if before is None:
-        return Change.START
+        return Transition.START
     if state.placement is None:
-        return Change.STOP
+        return Transition.STOP
     return _moved(before, state.placement)
 
 
-def _change(state: JobState) -> Change | None:
+def _change(state: JobState) -> Transition | None:
     if state.phase is Phase.STARTING:
-        return Change.START
+        return Transition.START
     if state.phase is Phase.PREEMPTING:
-        return Change.STOP
+        return Transition.STOP
     if state.placement is not None and state.target is not None:
         return _moved(state.placement, state.target)
     return None
 
 
-def _moved(before: Placement, after: Placement) -> Change:
-    return Change.JOIN if set(after.slots) - set(before.slots) else Change.LEAVE
+def _moved(before: Placement, after: Placement) -> Transition:
+    return Transition.JOIN if set(after.slots) - set(before.slots) else Transition.LEAVE

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from statistics import median
 
-from muster.foresight.changing import Change
+from muster.foresight.changing import Transition
 from muster.foresight.past import PastJob
 from muster.model.job import Job
 
@@ -39,11 +39,11 @@ ENDING = Delay(2.5, GUESSED)
 PyTorch (docs/explanation/benchmarks.md, "Simulated against real")."""
 
 
-class Delays:
+class TransitionDelays:
     """What the changes of past and live jobs took."""
 
     def __init__(self, past: Iterable[PastJob]) -> None:
-        seen: defaultdict[tuple[str, Change], list[float]] = defaultdict(list)
+        seen: defaultdict[tuple[str, Transition], list[float]] = defaultdict(list)
         for each in past:
             for change, seconds in each.changes:
                 for what in {_what(each.job), ""}:
@@ -51,7 +51,7 @@ class Delays:
         self._seen = {key: _delay(found[-NEWEST:]) for key, found in seen.items()}
         self._enough = {key for key, found in seen.items() if len(found) >= ENOUGH}
 
-    def of(self, job: Job, change: Change) -> Delay | None:
+    def of(self, job: Job, change: Transition) -> Delay | None:
         """Return what a change of a job takes; None: none was seen."""
         own = _what(job), change
         return self._seen[own] if own in self._enough else self._seen.get(("", change))

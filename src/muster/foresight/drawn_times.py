@@ -5,8 +5,8 @@ from math import exp, log
 from random import Random
 from statistics import NormalDist
 
-from muster.foresight.changing import Change
-from muster.foresight.delays import ENDING, GUESSED, Delay, Delays
+from muster.foresight.changing import Transition
+from muster.foresight.delays import ENDING, GUESSED, Delay, TransitionDelays
 from muster.model.decision import Kind
 from muster.model.job import Job
 from muster.model.view import View
@@ -23,7 +23,7 @@ class DrawnTimes:
 
     view: View
     """Whose outlooks tell what changes cost."""
-    delays: Delays
+    delays: TransitionDelays
     world: str
     """Names the draws."""
     checkpoint: float = CHECKPOINT
@@ -37,11 +37,11 @@ class DrawnTimes:
     def pause(self, job: Job, kind: Kind) -> float:
         """Return the s without progress after that: what the change costs beyond its delay."""
         if kind is Kind.START:
-            return max(0.0, self._start(job) - self._until(job, Change.START).middle)
+            return max(0.0, self._start(job) - self._until(job, Transition.START).middle)
         known = self.view.outlooks.get(job.number)
         return job.pause if known is None or known.resize is None else known.resize
 
-    def drawn(self, job: Job, change: Change, delay: Delay, passed: float = 0.0) -> float:
+    def drawn(self, job: Job, change: Transition, delay: Delay, passed: float = 0.0) -> float:
         """Return the s that are left in this world of something that has taken this many already."""
         if delay.middle <= 0.0:
             return 0.0
@@ -55,26 +55,26 @@ class DrawnTimes:
 
     def end(self, job: Job, passed: float) -> float:
         """Return the s from the last of the work to the job's end."""
-        return self.drawn(job, Change.END, self._until(job, Change.END), passed)
+        return self.drawn(job, Transition.END, self._until(job, Transition.END), passed)
 
-    def _until(self, job: Job, change: Change) -> Delay:
+    def _until(self, job: Job, change: Transition) -> Delay:
         """Return the delay of a change. While none was seen a start takes what it is said to cost, and
         joining as long as a start."""
         found = self.delays.of(job, change)
         if found is not None:
             return found
-        if change is Change.JOIN:
-            return self._until(job, Change.START)
-        return Delay(self._start(job), GUESSED) if change is Change.START else ENDING
+        if change is Transition.JOIN:
+            return self._until(job, Transition.START)
+        return Delay(self._start(job), GUESSED) if change is Transition.START else ENDING
 
     def _start(self, job: Job) -> float:
         known = self.view.outlooks.get(job.number)
         return job.pause if known is None or known.start is None else known.start
 
 
-def _change(kind: Kind, joining: int) -> Change:
+def _change(kind: Kind, joining: int) -> Transition:
     if kind is Kind.START:
-        return Change.START
+        return Transition.START
     if kind is Kind.PREEMPT:
-        return Change.STOP
-    return Change.JOIN if joining else Change.LEAVE
+        return Transition.STOP
+    return Transition.JOIN if joining else Transition.LEAVE

@@ -12,7 +12,7 @@ from random import Random
 from statistics import NormalDist
 
 from muster.foresight.coming import Coming
-from muster.foresight.delays import Delays
+from muster.foresight.delays import TransitionDelays
 from muster.foresight.drawn_job import DrawnJob
 from muster.foresight.drawn_times import DrawnTimes
 from muster.foresight.likes import Alike, Likes
@@ -50,7 +50,7 @@ class WorldDraws:
         self._coming = Coming(past, now, max(view.jobs, default=0) + 1)
         self._strata = {number: self._shuffled(number) for number in view.jobs}
         self._repeated = cache(self._believed_again)
-        self._delays = Delays(past)
+        self._delays = TransitionDelays(past)
         self._changing = {
             n: now - known.changing.since
             for n in view.jobs

@@ -7,7 +7,7 @@ so that jobs of the same request compare, however the policy has treated them.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from muster.foresight.changing import Change, Changing, changing, unseen
+from muster.foresight.changing import Changing, Transition, changing, unseen
 from muster.foresight.outages import Outages
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
@@ -40,7 +40,7 @@ class PastJob:
     """As it was last believed."""
     held: tuple[Placement, Held] | None = field(default=None, repr=False)
     """Where it is, and what that is for its speed."""
-    changes: list[tuple[Change, float]] = field(default_factory=list)
+    changes: list[tuple[Transition, float]] = field(default_factory=list)
     """What was done to it so far, and the s that it took."""
     changing: Changing | None = None
     """The change that it is in."""
@@ -96,7 +96,7 @@ class Past:
             ended = self._live.pop(number)
             ended.over, ended.held = number not in stopped, None
             if ended.over and ended.due is not None:
-                ended.changes.append((Change.END, max(0.0, now - ended.due)))
+                ended.changes.append((Transition.END, max(0.0, now - ended.due)))
             self._ended.append(ended)
         for number, state in view.jobs.items():
             known = self._live.get(number)

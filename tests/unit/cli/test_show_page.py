@@ -135,11 +135,12 @@ def test_outcomes_hold_predictions_against_reality() -> None:
     told = run_path(path)["outcome_table"]([good, other], {"gpt-a": "transformer"})
     heading, first, second = (" ".join(line.split()) for line in told.splitlines())
     assert heading == (
-        "JOB KIND POOL STATUS PREDICTED 80% INTERVAL REAL WITHIN ERROR RESIZES PREEMPTED PAUSE LOSS"
+        "JOB KIND POOL STATUS MADE PREDICTED 80% INTERVAL "
+        "REAL WITHIN ERROR RESIZES PREEMPTED PAUSE LOSS"
     )
-    assert first == "gpt-a transformer research succeeded - - 1m49s - - 1 0 250 ms 0.04213"
-    assert second == "cnn-a cnn research succeeded 1m50s - 1m40s - +10% 1 0 250 ms 0.04213"
+    assert first == "gpt-a transformer research succeeded - - - 1m49s - - 1 0 250 ms 0.04213"
+    assert second == "cnn-a cnn research succeeded - 1m50s - 1m40s - +10% 1 0 250 ms 0.04213"
     kept = JobForecastRecord("finish", "start", NOW + 20, NOW + 70, NOW + 84, NOW + 95, 0, NOW + 100)
     told = run_path(path)["outcome_table"]([good], None, {1: [kept]})
     (_, line) = (" ".join(line.split()) for line in told.splitlines())
-    assert line.startswith("cnn-a cnn research succeeded 1m24s 1m10s to 1m35s 1m40s late -20%")
+    assert line.startswith("cnn-a cnn research succeeded at start 1m24s 1m10s to 1m35s 1m40s late -20%")

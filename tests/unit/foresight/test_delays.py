@@ -5,8 +5,8 @@ from statistics import median
 
 import pytest
 
-from muster.foresight.changing import Change
-from muster.foresight.delays import Delays
+from muster.foresight.changing import Transition
+from muster.foresight.delays import TransitionDelays
 from muster.foresight.drawn_times import DrawnTimes
 from muster.foresight.past import Past, PastJob
 from muster.model.decision import Kind
@@ -40,13 +40,13 @@ def test_what_each_change_took_is_seen_from_view_to_view() -> None:
     found = _followed(
         (12.0, starting), (18.0, joining), (25.0, joined), (30.0, stopping), (33.0, stopped)
     )
-    assert found.changes == [(Change.START, 8.0), (Change.JOIN, 7.0), (Change.STOP, 3.0)]
+    assert found.changes == [(Transition.START, 8.0), (Transition.JOIN, 7.0), (Transition.STOP, 3.0)]
 
 
 def test_what_happens_between_two_views_takes_no_time() -> None:
     state = running(job("j", 1, number=1), ONE)
     waiting = replace(state, phase=Phase.WAITING, placement=None, since=None)
-    assert _followed((0.0, waiting), (5.0, state)).changes == [(Change.START, 0.0)]
+    assert _followed((0.0, waiting), (5.0, state)).changes == [(Transition.START, 0.0)]
 
 
 def test_processes_end_after_the_last_of_the_work() -> None:
@@ -55,13 +55,13 @@ def test_processes_end_after_the_last_of_the_work() -> None:
     sure = Outlook(20.0, Table((2.0,)), 0.05, here=2.0, told=True)
     found = _followed((100.0, state), (114.0, None), outlook=sure)
     ((change, seconds),) = found.changes
-    assert change is Change.END and seconds == pytest.approx(4.0)
+    assert change is Transition.END and seconds == pytest.approx(4.0)
 
 
 def _times(world: int, *seconds: float, application: str = "a") -> DrawnTimes:
     asked = job("old", 1, application=application)
-    past = [PastJob(asked, 0.0, changes=[(Change.START, each) for each in seconds])]
-    return DrawnTimes(view(NODE, []), Delays(past), str(world))
+    past = [PastJob(asked, 0.0, changes=[(Transition.START, each) for each in seconds])]
+    return DrawnTimes(view(NODE, []), TransitionDelays(past), str(world))
 
 
 def _starts(*seconds: float, passed: float = 0.0) -> list[float]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.foresight.changing import Change
+from muster.foresight.changing import Transition
 from muster.foresight.past import Past, PastJob
 from muster.foresight.play import Present
 from muster.foresight.quantiles import TimeInterval
@@ -50,7 +50,7 @@ def _present(policy: str = "fifo", spread: float = 0.0, nodes: int = 1) -> Prese
 def _at_once() -> Past:
     """Changes have taken no time so far."""
     past = Past()
-    past.restore(None, [PastJob(job("old"), 0.0, changes=[(each, 0.0) for each in Change])])
+    past.restore(None, [PastJob(job("old"), 0.0, changes=[(each, 0.0) for each in Transition])])
     return past
 
 
