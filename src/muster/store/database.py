@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
+from muster.store.checkpoints import LONGEST, Checkpointer
 from muster.store.claim import FileClaim, SessionClaim, StoreClaim
 from muster.store.errors import ClaimLostError, StoreError, UnwritableError
 from muster.store.migrate import upgrade
@@ -39,6 +40,8 @@ class Database:
         self._lock = Lock()
         self._writer: Connection | None = None
         self._claim: StoreClaim | None = None
+        self._checkpoints: Checkpointer | None = None
+        """Of a daemon on SQLite: it writes all the time."""
         with self._told("opened"):
             self._engine = _sqlite(self._url) if self._sqlite else _postgres(self._url)
         try:
@@ -68,6 +71,8 @@ class Database:
                         f"lost the connection to {self}: {_cause(problem)}"
                     ) from problem
                 raise
+            if self._checkpoints is not None:
+                self._checkpoints.wrote()
 
     def claim(self) -> bool:
         """Try to claim the store, without waiting."""
@@ -78,6 +83,8 @@ class Database:
                 self._drop_claim()
             if self._sqlite:
                 self._claim = FileClaim.take(Path(f"{self._url.database}.lock"))
+                if self._claim is not None:
+                    self._checkpoints = Checkpointer(Path(str(self._url.database)))
             else:
                 # A fresh one from the pool, which pings it: the database may have restarted.
                 self._disconnect()
@@ -127,6 +134,9 @@ class Database:
             yield connection
 
     def _drop_claim(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+            self._checkpoints = None
         if self._claim is not None:
             self._claim.drop()
             self._claim = None
@@ -185,7 +195,8 @@ def _set_pragmas(connection: Any, _: object) -> None:
     # WAL: readers never wait for the writer. NORMAL: commits are not synced to disk, which makes them
     # many times faster. They survive kill -9 of the daemon; a power failure may lose the last ones,
     # whole, but it ends the tasks too.
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", f"journal_size_limit={WAL_BYTES}"):
+    pragmas = ("journal_mode=WAL", "synchronous=NORMAL", f"wal_autocheckpoint={LONGEST}")
+    for pragma in (*pragmas, f"journal_size_limit={WAL_BYTES}"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 

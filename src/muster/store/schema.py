@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-REVISION = "0010"
+REVISION = "0011"
 """The newest of `migrations`: a current database is opened without loading Alembic, which takes longer
 than the rest of opening it."""
 
@@ -26,6 +26,15 @@ snapshots = sa.Table(
     "snapshots",
     metadata,
     sa.Column("seq", BIG, primary_key=True, autoincrement=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("parts", sa.Integer, nullable=False, server_default="0"),
+)
+
+snapshot_parts = sa.Table(
+    "snapshot_parts",
+    metadata,
+    sa.Column("seq", BIG, primary_key=True, autoincrement=False),
+    sa.Column("part", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 

@@ -27,6 +27,7 @@ from muster.store import (
     journal,
     lists,
     retention,
+    snapshots,
     spans,
     sweeps,
     usage,
@@ -46,7 +47,7 @@ from muster.store.codec import decode_record
 from muster.store.database import Database
 from muster.store.errors import UnwritableError
 from muster.store.job_filter import JobFilter
-from muster.store.schema import jobs, keys, labels, notes, predictions, settings, snapshots, tokens
+from muster.store.schema import jobs, keys, labels, notes, predictions, settings, tokens
 from muster.store.spans import OwnedSpan
 from muster.wire.api.job_records import JobRecord, PredictionRecord
 from muster.wire.api.sweep_records import SweepRecord
@@ -60,8 +61,6 @@ NOTES_BETWEEN = 1_000
 """Notes of a kind written between two prunings."""
 READ_AT_ONCE = 2_000
 """Facts read by one query: some 1 MB."""
-SNAPSHOTS = 2
-"""Snapshots kept: the last, and the one before in case the last cannot be read."""
 
 
 class Store:
@@ -102,26 +101,24 @@ class Store:
             forecasts.score(connection, batch.outcomes)
         return span
 
-    def snapshot(self, seq: int, body: bytes) -> None:
-        """Store a snapshot, and remove old snapshots and facts."""
+    def snapshot_part(self, seq: int, part: int, body: bytes) -> None:
+        """Store a part, counted from 0, of a snapshot whose body will follow."""
+        with self._database.writing() as connection:
+            snapshots.put_part(connection, seq, part, body)
+
+    def snapshot(self, seq: int, body: bytes, parts: int = 0) -> None:
+        """Store a snapshot, with this many parts stored before, and remove old snapshots and facts."""
         with self._database.writing() as connection:
             if not 0 <= seq <= journal.last(connection):
                 raise UnwritableError(f"snapshot of fact {seq}, which is not in the journal")
-            lists.put(connection, snapshots, [{"seq": seq, "body": body}])
-            newest = select(snapshots.c.seq).order_by(snapshots.c.seq.desc())
-            kept = connection.scalars(newest.limit(SNAPSHOTS)).all()
-            if len(kept) == SNAPSHOTS:
-                connection.execute(delete(snapshots).where(snapshots.c.seq < kept[-1]))
-                journal.prune(connection, kept[-1] - self._keep_events)
+            oldest = snapshots.put(connection, seq, body, parts)
+            if oldest is not None:
+                journal.prune(connection, oldest - self._keep_events)
 
     def latest(self, before: int | None = None) -> Snapshot | None:
         """Return the last snapshot, or the last one before a number."""
-        query = select(snapshots.c.seq, snapshots.c.body).order_by(snapshots.c.seq.desc()).limit(1)
-        if before is not None:
-            query = query.where(snapshots.c.seq < before)
         with self._database.reading() as connection:
-            row = connection.execute(query).one_or_none()
-        return None if row is None else Snapshot(row.seq, row.body)
+            return snapshots.latest(connection, before)
 
     def facts(self, after: int = 0, limit: int | None = None) -> Iterator[Journalled]:
         """Yield the facts after a number, in order, reading as needed."""

@@ -192,6 +192,29 @@ def test_two_snapshots_are_kept(store: Store) -> None:
     assert store.latest(before=5) is None
 
 
+def test_a_snapshot_in_parts_counts_once_it_is_whole(store: Store) -> None:
+    store.write(arrivals(range(1, 10)))
+    store.snapshot(5, b"state 5")
+    for part, body in enumerate((b"of ", b"nine ", b"parts")):
+        store.snapshot_part(9, part, body)
+    assert store.latest() == Snapshot(5, b"state 5")  # whoever died here left nothing half
+    store.snapshot(9, b"two ", parts=2)
+    assert store.latest() == Snapshot(9, b"two of nine ")
+    store.snapshot(9, b"whole")
+    assert store.latest() == Snapshot(9, b"whole")
+
+
+def test_parts_go_with_their_snapshot(store: Store) -> None:
+    store.write(arrivals(range(1, 10)))
+    for seq in (3, 6, 8, 9):
+        store.snapshot_part(seq, 0, b" part")
+        store.snapshot(seq, b"%d" % seq, parts=1)
+    assert store.latest(before=9) == Snapshot(8, b"8 part")
+    with store._database.reading() as connection:
+        rows = connection.exec_driver_sql("SELECT seq FROM snapshot_parts ORDER BY seq").all()
+    assert [seq for (seq,) in rows] == [8, 9]
+
+
 def test_a_snapshot_of_what_has_not_happened_is_refused(store: Store) -> None:
     store.write(arrivals((1, 2)))
     with pytest.raises(StoreError, match="fact 3"):

@@ -451,9 +451,12 @@ class Daemon:
     async def snapshot(self) -> None:
         """Save the state, so that a restart need not fold the whole journal."""
         seq, self._unsaved = self.seq, 0
-        pieces = await encoded(self.state)
+        body, *parts = await encoded(self.state)
         try:
-            await self._write(lambda: self.store.snapshot(seq, b"".join(pieces)))
+            # One by one: what is to be written meanwhile goes in between.
+            for number, part in enumerate(parts):
+                await self._write(self.store.snapshot_part, seq, number, part)
+            await self._write(self.store.snapshot, seq, body, len(parts))
         except StoreError as error:
             log.warning("snapshot failed", problem=str(error))
         for call in self.saved:

@@ -21,7 +21,7 @@ of fewer than 16 with one byte, and one of fewer than 65,536 with three."""
 
 async def encoded(state: State) -> list[bytes]:
     """Encode a state, yielding to requests in between. Return the pieces of what is decoded as one that
-    was encoded at once: of megabytes, every copy counts."""
+    was encoded at once, some hundred kilobytes each: they are written one by one."""
     parts: list[bytes] = []
     jobs = iter(state.view.jobs.items())
     while some := dict(islice(jobs, AT_ONCE)):
@@ -31,7 +31,7 @@ async def encoded(state: State) -> list[bytes]:
     # Names follow from the jobs: a view without them works them out.
     view = {**_without(state.view, "jobs"), "names": {}, "jobs": {}}
     whole = encode({**_without(state, "view"), "view": view})
-    return [whole.removesuffix(_EMPTY), _MAP.pack(_MAP_32, len(state.view.jobs)), *parts]
+    return [whole.removesuffix(_EMPTY) + _MAP.pack(_MAP_32, len(state.view.jobs)), *parts]
 
 
 def _entries(jobs: Mapping[int, JobState]) -> bytes:
