@@ -46,6 +46,8 @@ RETENTION = 7 * 86400.0
 """s to keep the logs of finished jobs."""
 MONTH = 30 * 86400.0
 """s after which curves of jobs are thinned."""
+LOOK_AT_ALL_EVERY = 3600.0
+"""s between two looks for cycles among all objects: each stops all threads for a tenth of a second."""
 PRUNE_EVERY = 3600.0
 """s between two searches for expired logs."""
 
@@ -161,7 +163,7 @@ async def _watch(
 ) -> None:
     """Stop when the daemon ends or the claim on the store is lost; delete what is too old."""
     ended = asyncio.create_task(running.ended())
-    pruned = 0.0
+    pruned, looked = 0.0, running.daemon.clock.now()
     while not stop.is_set():
         done, _ = await asyncio.wait({ended}, timeout=LOOK)
         if done:
@@ -173,10 +175,12 @@ async def _watch(
         now = running.daemon.clock.now()
         if now > pruned + PRUNE_EVERY:
             pruned = now
-            look_at_all()
             await asyncio.to_thread(executor.prune, now - RETENTION)
             await running.service.prune_packs(now - RETENTION)
             await _forget_old(store, now, options.keep_jobs)
+        if now > looked + LOOK_AT_ALL_EVERY:  # not at the start, when everybody waits for the daemon
+            looked = now
+            look_at_all()
 
 
 async def _forget_old(store: Store, now: float, keep_jobs: float) -> None:
