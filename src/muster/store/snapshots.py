@@ -25,7 +25,7 @@ def put(connection: Connection, seq: int, body: bytes, parts: int) -> int | None
     kept, None while there are too few."""
     lists.put(connection, snapshots, [{"seq": seq, "body": body, "parts": parts}])
     newest = select(snapshots.c.seq).order_by(snapshots.c.seq.desc())
-    kept = connection.scalars(newest.limit(KEPT)).all()
+    kept: list[int] = list(connection.scalars(newest.limit(KEPT)))
     if len(kept) < KEPT:
         return None
     for table in (snapshots, snapshot_parts):
