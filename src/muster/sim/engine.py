@@ -335,20 +335,22 @@ class Engine:
         members = self.sweeps.next_at(now)
         if not self.view.jobs and self._next is None and members == inf:
             return inf
-        due = self.executor.next_due()
-        first = members if due is None else min(due, members)
+        first = members
         if self._next is not None:
             first = min(first, self._next.at)
         if self._incidents:
             first = min(first, self._incidents[0].at)
         if self._delays:
             first = min(first, self._delays[0])
-        first = max(first, now)
+        if self.setting.rounds:
+            tick = self._next_round(now) if self.view.jobs else inf
+        else:
+            tick = max(self._tick, now)
+        due = self.executor.next_news(min(first, tick, self.setting.until))
+        first = max(first if due is None else min(due, first), now)
         if first == inf and self._idle > IDLE:
             return inf
-        if self.setting.rounds:
-            return min(first, self._next_round(now)) if self.view.jobs else first
-        return min(first, max(self._tick, now))
+        return min(first, tick)
 
     def _next_round(self, now: float) -> float:
         step = self.setting.interval
