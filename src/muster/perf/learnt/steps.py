@@ -64,6 +64,8 @@ class Places:
         self.further = np.array(further or [0] * len(settings))
         self._beside: tuple[Array | None, Array] = None, self.coordinates
         """The last answer of `beside`, and whom it was about."""
+        self._told: tuple[FittedSpeed, tuple[Array, Array]] | None = None
+        """The last answer of `logs`, and the fit that it follows from."""
         self._batches = [("batch", setting.batch) for setting in settings]
         self._shapes = [("placement", setting.shape) for setting in settings]
 
@@ -82,7 +84,13 @@ class Places:
         return found
 
     def logs(self, fit: FittedSpeed) -> tuple[Array, Array]:
-        """Return the most probable logarithms of step and computing, without intervals."""
+        """Return the most probable logarithms of step and computing, without intervals: the same as
+        long as the fit is, which changes far less often than the residue."""
+        if self._told is None or self._told[0] is not fit:
+            self._told = fit, self._logs(fit)
+        return self._told[1]
+
+    def _logs(self, fit: FittedSpeed) -> tuple[Array, Array]:
         columns, found = fit.columns, fit.found.tolist()
         batch, placement = columns.spread.batch, columns.spread.placement
         at = columns.factors.get
