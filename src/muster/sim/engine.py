@@ -369,13 +369,17 @@ class Engine:
             self.view = replace(self.view, uplinks=uplinks)
         if not self._is_informed:
             return self.view
-        outlooks = {job: self._outlook(job, now) for job in self.view.jobs}
+        outlooks = self._outlooks(now)
         return replace(self.view, outlooks=among_neighbours(outlooks, self.meetings.all_slowed()))
 
-    def _outlook(self, job: int, now: float) -> Outlook:
-        life = self.executor.lives[job]
-        life.advance(now)
-        return self.beliefs.outlook(life.job, life.truth, life.crew, life.done)
+    def _outlooks(self, now: float) -> dict[int, Outlook]:
+        lives, outlook, found = self.executor.lives, self.beliefs.outlook, {}
+        for job in self.view.jobs:
+            life = lives[job]
+            if life.at < now:
+                life.advance(now)
+            found[job] = outlook(life.job, life.truth, life.crew, life.done)
+        return found
 
     def _watch(self) -> None:
         """Pass on jobs' reports, once per pace, with measurement noise."""
@@ -385,6 +389,8 @@ class Engine:
         now = self.clock.now()
         for life in self.executor.lives.values():
             if life.crew is None or life.is_leaving or life.reported == life.version:
+                continue
+            if now < life.resumes:
                 continue
             life.advance(now)
             shown = life.truth.shown(life.crew, life.done)

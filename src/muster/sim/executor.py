@@ -245,7 +245,7 @@ class VirtualExecutor:
         `before` this moment; until then paces change on the way, which nobody hears of."""
         while (due := self.next_due()) is not None and due < before and not self._said:
             moment, _, life, _, _, decision = self._due[0]
-            if decision is not None or life.next_milestone()[1]:
+            if decision is not None or life.ends_at_pace:
                 break
             heapq.heappop(self._due)
             self._at = moment
