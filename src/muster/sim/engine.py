@@ -335,20 +335,22 @@ class Engine:
         members = self.sweeps.next_at(now)
         if not self.view.jobs and self._next is None and members == inf:
             return inf
-        due = self.executor.next_due()
-        first = members if due is None else min(due, members)
+        first = members
         if self._next is not None:
             first = min(first, self._next.at)
         if self._incidents:
             first = min(first, self._incidents[0].at)
         if self._delays:
             first = min(first, self._delays[0])
-        first = max(first, now)
+        if self.setting.rounds:
+            tick = self._next_round(now) if self.view.jobs else inf
+        else:
+            tick = max(self._tick, now)
+        due = self.executor.next_news(min(first, tick, self.setting.until))
+        first = max(first if due is None else min(due, first), now)
         if first == inf and self._idle > IDLE:
             return inf
-        if self.setting.rounds:
-            return min(first, self._next_round(now)) if self.view.jobs else first
-        return min(first, max(self._tick, now))
+        return min(first, tick)
 
     def _next_round(self, now: float) -> float:
         step = self.setting.interval
@@ -367,13 +369,17 @@ class Engine:
             self.view = replace(self.view, uplinks=uplinks)
         if not self._is_informed:
             return self.view
-        outlooks = {job: self._outlook(job, now) for job in self.view.jobs}
+        outlooks = self._outlooks(now)
         return replace(self.view, outlooks=among_neighbours(outlooks, self.meetings.all_slowed()))
 
-    def _outlook(self, job: int, now: float) -> Outlook:
-        life = self.executor.lives[job]
-        life.advance(now)
-        return self.beliefs.outlook(life.job, life.truth, life.crew, life.done)
+    def _outlooks(self, now: float) -> dict[int, Outlook]:
+        lives, outlook, found = self.executor.lives, self.beliefs.outlook, {}
+        for job in self.view.jobs:
+            life = lives[job]
+            if life.at < now:
+                life.advance(now)
+            found[job] = outlook(life.job, life.truth, life.crew, life.done)
+        return found
 
     def _watch(self) -> None:
         """Pass on jobs' reports, once per pace, with measurement noise."""
@@ -383,6 +389,8 @@ class Engine:
         now = self.clock.now()
         for life in self.executor.lives.values():
             if life.crew is None or life.is_leaving or life.reported == life.version:
+                continue
+            if now < life.resumes:
                 continue
             life.advance(now)
             shown = life.truth.shown(life.crew, life.done)

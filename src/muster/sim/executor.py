@@ -229,9 +229,7 @@ class VirtualExecutor:
             elif life.next_milestone()[1]:
                 events.append(self._end(life, moment))
             else:
-                life.advance(moment)
-                life.done = max(life.done, life.pace.until)  # rounding must not fall short
-                self._renew(life)
+                self._renew(life, moment)
         return events
 
     def next_due(self) -> float | None:
@@ -241,6 +239,18 @@ class VirtualExecutor:
         while self._due and _is_old(self._due[0]):
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None
+
+    def next_news(self, before: float) -> float | None:
+        """Return when something takes effect next that changes more than a job's pace, or is not
+        `before` this moment; until then paces change on the way, which nobody hears of."""
+        while (due := self.next_due()) is not None and due < before and not self._said:
+            moment, _, life, _, _, decision = self._due[0]
+            if decision is not None or life.ends_at_pace:
+                break
+            heapq.heappop(self._due)
+            self._at = moment
+            self._renew(life, moment)
+        return due
 
     def after_loss(self, states: Mapping[int, JobState], node: str) -> None:
         """A node is lost: jobs there lose tasks, and work since the last checkpoint."""
@@ -343,7 +353,10 @@ class VirtualExecutor:
         self._stop(life)
         return Ended(life.job.number, life.generation, Outcome.SUCCEEDED, moment)
 
-    def _renew(self, life: Life) -> None:
+    def _renew(self, life: Life, moment: float) -> None:
+        """The job's pace changes."""
+        life.advance(moment)
+        life.done = max(life.done, life.pace.until)  # rounding must not fall short
         life.renew()
         self._schedule(life)
 

@@ -65,6 +65,11 @@ class Life:
         return self.pace.rate / (self.slowdown * self.drag)
 
     @property
+    def ends_at_pace(self) -> bool:
+        """Whether its work is done before its pace changes."""
+        return self.truth.work <= self.pace.until
+
+    @property
     def is_leaving(self) -> bool:
         """Whether it runs with fewer tasks while those that leave still hold devices."""
         return self.target is not None and self.target == self.placement
@@ -88,7 +93,7 @@ class Life:
         """Return when the pace changes or the work is done, and whether it is done then."""
         if self.crew is None or self.rate <= 0.0:
             return inf, False
-        ends = self.truth.work <= self.pace.until
+        ends = self.ends_at_pace
         goal = self.truth.work if ends else self.pace.until
         return max(self.at, self.resumes) + max(0.0, goal - self.done) / self.rate, ends
 

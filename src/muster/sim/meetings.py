@@ -20,6 +20,10 @@ class Meetings:
         self._encounters = Encounters()
         self._slowed: dict[int, tuple[tuple[int, ...], Mapping[str, int], float]] = {}
         """By job: the factor below, and what it followed from."""
+        self._all_slowed: tuple[object, dict[int, float]] = None, {}
+        """The same of all jobs."""
+        self._believed: tuple[int, Slowdowns] = -1, Slowdowns()
+        """The last answer of `slowdowns`, and the version that it followed from."""
 
     def watch(self, now: float, watched: Callable[[float], float]) -> None:
         """Take in jobs that have run long enough beside their neighbours of now."""
@@ -28,8 +32,10 @@ class Meetings:
             if life is None or life.crew is None:
                 del self._executor.met[number]
                 continue
+            if life.is_leaving or now < since or now < life.resumes:
+                continue
             step = life.truth.shown(life.crew, life.done).step * life.slowdown
-            if not life.is_leaving and now >= max(since, life.resumes) + watched(step):
+            if now >= max(since, life.resumes) + watched(step):
                 del self._executor.met[number]
                 self._encounters.add(self._encounter(life, step, now))
 
@@ -48,18 +54,28 @@ class Meetings:
 
     def all_slowed(self) -> dict[int, float]:
         """Return the same of every job; empty while nothing is beyond doubt."""
-        known = self._encounters.slowdowns({}).proven
-        lives = self._executor.lives
+        lives, there = self._executor.lives, self._executor.neighbourhood
         for gone in self._slowed.keys() - lives.keys():
             del self._slowed[gone]
-        return {n: self.slowed(life) for n, life in lives.items() if life.crew} if known else {}
+        if not self._encounters.believed.proven:
+            return {}
+        running = [n for n, life in lives.items() if life.crew]
+        changes = 0 if there is None else sum(there.changes.values())
+        state = self._encounters.version, changes, running
+        if self._all_slowed[0] != state:
+            self._all_slowed = state, {n: self.slowed(lives[n]) for n in running}
+        return self._all_slowed[1]
 
     def slowdowns(self, view: View) -> Slowdowns:
         """Return what is believed about neighbours."""
-        if not self._encounters.slowdowns({}).pairs:
-            return self._encounters.slowdowns({})
+        version = self._encounters.version
+        if not self._encounters.believed.pairs:
+            return self._encounters.believed
         kinds = {n: s.job.application for n, s in view.jobs.items() if s.job.application is not None}
-        return self._encounters.slowdowns(kinds)
+        before, known = self._believed
+        if before != version or known.kinds != kinds:
+            self._believed = version, self._encounters.slowdowns(kinds)
+        return self._believed[1]
 
     def _encounter(self, life: Life, step: float, now: float) -> Encounter:
         random = Random(f"{self._seed}/{life.job.name}/beside/{now}")

@@ -1,7 +1,8 @@
 """The executor without machines: what each change costs, what falls due when, and who disturbs whom."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from muster.model.job import Job
 from muster.model.placement import Placement
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase
+from muster.perf.learnt.held import Held
 from muster.sim.disturbance import Disturbance
 from muster.sim.executor import Pauses, VirtualClock, VirtualExecutor
 from muster.sim.life import Life
 from muster.sim.result import Stint
+from muster.sim.truth import JobPace
 from muster.sim.worlds.power import PowerLaw
 from tests.builders import cluster, job, node_set, placement, running
 from tests.numbers import name_of, number
@@ -60,6 +63,27 @@ def test_a_start_pauses_and_then_works() -> None:
     assert stage.executor.next_due() == 130.0
     assert ends(stage.at(500.0)) == [("j", 130.0)]
     assert (life.seconds, life.paused, life.held, life.lost) == (130.0, 30.0, 130.0, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Slower(PowerLaw):
+    """Works at half of its speed from 50 on."""
+
+    def pace(self, crew: Held, done: float) -> JobPace:
+        return JobPace(1.0, 50.0) if done < 50.0 else JobPace(0.5)
+
+
+@pytest.mark.parametrize("before", [60.0, 81.0, inf])
+def test_a_change_of_pace_is_no_news_and_happens_in_time_all_the_same(before: float) -> None:
+    """30 s of pause, 50 s at full speed, 100 s at half of it."""
+    stage = Stage()
+    life = stage.executor.admit(J, Slower(100.0))
+    stage.order(Kind.START, 1, ONE)
+    stage.at(0.0)
+    news = stage.executor.next_news(before)
+    assert news == (80.0 if before < 80.0 else 180.0)
+    assert life.pace.rate == (1.0 if before < 80.0 else 0.5)
+    assert ends(stage.at(500.0)) == [("j", 180.0)]
 
 
 @pytest.mark.parametrize(

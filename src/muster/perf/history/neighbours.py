@@ -179,6 +179,12 @@ class Encounters:
         self._known()
         return self._version
 
+    @property
+    def believed(self) -> Slowdowns:
+        """What is believed of kinds, whoever is there."""
+        self._known()
+        return self._believed
+
     def worst(self, kind: str, neighbours: Iterable[Rival]) -> Rival | None:
         """Return the neighbour that is believed to slow a job most."""
         met = tuple(neighbours)

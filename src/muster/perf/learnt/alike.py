@@ -46,17 +46,15 @@ class Scatter:
 
     squares: float = OWN * USUAL**2
     count: float = OWN
+    usual: float = round(USUAL, 1)
+    """Standard deviation of the logarithm, to a tenth: what follows from it is kept."""
 
     def add(self, before: Sequence[float], after: Sequence[float]) -> None:
         """Take in that an application's ended lengths have become others."""
         for lengths, sign in ((before, -1.0), (after, 1.0)):
             self.squares += sign * squares_of(lengths)
             self.count += sign * max(0, len(lengths) - 1)
-
-    @property
-    def usual(self) -> float:
-        """Standard deviation of the logarithm, to a tenth: what follows from it is kept."""
-        return max(0.1, round(sqrt(max(0.0, self.squares) / self.count), 1))
+        self.usual = max(0.1, round(sqrt(max(0.0, self.squares) / self.count), 1))
 
 
 def squares_of(lengths: Sequence[float]) -> float:

@@ -15,8 +15,8 @@ class Costs:
         """`rates`: work per s, (batches, devices, stretches). `free`: the batch is chosen, even if
         there is only one to choose from yet."""
         self._batches, self._free = batches, free or len(batches) > 1
-        self._best = rates.argmax(axis=0)
-        self._each = 1 / rates.max(axis=0)
+        self._best = rates.argmax(axis=0) if self._free else None
+        self._each = 1 / (rates[0] if len(rates) == 1 else rates.max(axis=0))
         self._until = np.cumsum(self._each * lengths(self._each.shape[1]), axis=1)
         self._alone = [0.0, *self._until[0].tolist()], self._each[0].tolist()
 
@@ -37,7 +37,7 @@ class Costs:
 
     def best(self, at: int) -> tuple[int, ...]:
         """Return the best batch in a stretch for each number of devices; empty: there is no choice."""
-        if not self._free:
+        if self._best is None:
             return ()
         column = self._best[:, min(at, self._each.shape[1] - 1)]
         return tuple(self._batches[i] or 0 for i in column.tolist())

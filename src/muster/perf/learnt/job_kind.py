@@ -1,14 +1,20 @@
 """What the jobs of one application have reported."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
+from muster.perf.learnt.alike import AlikeLeft
 from muster.perf.learnt.batches import BatchRange, MeasuredBatches, Split
 from muster.perf.learnt.lengths import Lengths
 from muster.perf.learnt.steps import StepTimes
 from muster.perf.learnt.way import Way
 from muster.perf.speed.foresight import Foresight
 
+T = TypeVar("T")
+
+KEPT = 4096
+"""Most answers cached."""
 UNKNOWN_BATCH = 1 << 14
 """Samples of a step where nobody says how many: the same on any number of devices, since such a job
 counts its work in steps; large, so that every number of devices has about equal parts of it."""
@@ -45,6 +51,19 @@ class JobKind:
     """All that predictions of its steps follow from."""
     beliefs: int = 0
     """Counts the beliefs."""
+    answers: dict[tuple[object, ...], Any] = field(default_factory=dict)
+    """What follows from the belief, by question."""
+    alike: tuple[tuple[float, int], AlikeLeft] | None = None
+    """What is left of its jobs, and the scatter and the number of lengths that it followed from."""
+
+    def answer(self, asked: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Return what follows from the belief, worked out once."""
+        found: T | None = self.answers.get(asked)
+        if found is None:
+            if len(self.answers) > KEPT:
+                self.answers.clear()
+            found = self.answers[asked] = make()
+        return found
 
     @property
     def way(self) -> Way:

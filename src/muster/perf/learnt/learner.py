@@ -26,7 +26,7 @@ from muster.perf.learnt.changes import ChangeCosts, ChangeKind
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.grid import BatchGrid, grid_of
 from muster.perf.learnt.held import Held, packed
-from muster.perf.learnt.job_kind import UNKNOWN_BATCH, JobKind
+from muster.perf.learnt.job_kind import KEPT, UNKNOWN_BATCH, JobKind
 from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed, octave_left
 from muster.perf.learnt.priors import prior_from
 from muster.perf.learnt.ratios import SPREAD, slower
@@ -47,8 +47,6 @@ GROWTH = 2
 CHOICES = 20
 """Batches compared: over a range of 32 each is a fifth larger than the one before, as finely as a
 step's time is known."""
-KEPT = 4096
-"""Most answers cached."""
 WEIGHT = 0.5
 """Weight of a job's newest report in the mean of those from one placement."""
 
@@ -184,11 +182,13 @@ class Learner:
         kind = self._kind(job)
         # Not only by reports: a job believed longer than its like, having done a little more than they
         # have shown, would be stopped for them, and each of them in turn.
-        kind.reached = max(kind.reached, done)
-        belief, told = self._belief(kind), self._told.get(job.number)
+        if done > kind.reached:  # hot path: every cycle asks this of every job
+            kind.reached = done
+        number = job.number
+        belief, told = self._belief(kind), self._told.get(number)
         if told is None or not told.holds_for(job, held, belief):
-            told = self._told[job.number] = self._tell(job, kind, held, belief)
-        changes, own = self._changes.all(job.number, kind.name), self._own.get(job.number)
+            told = self._told[number] = self._tell(job, kind, held, belief)
+        changes, own = self._changes.all(number, kind.name), self._own.get(number)
         given = done, ahead, self._lengths_heard(job, kind), changes, own
         if (known := told.follows_from(given)) is not None:
             return known
@@ -225,8 +225,10 @@ class Learner:
         self, job: Job, kind: JobKind, held: Held | None, speed: ByType, done: float
     ) -> ByType:
         """Keep the batch that a job has if another gains little."""
-        best = speed.batch(held.device_type, held.workers) if held is not None else None
-        if held is None or best is None or not self._steady or not kind.noise:
+        if held is None or not self._steady or not kind.noise:
+            return speed
+        best = speed.batch(held.device_type, held.workers)
+        if best is None:
             return speed
         now = held.batch or job.batch or best
         rates = self._rates(kind, held.device_type, (now, best), (held.workers,))
@@ -279,9 +281,10 @@ class Learner:
 
     def _alike(self, kind: JobKind) -> AlikeLeft:
         """Return what is left of the application's jobs by what they have done."""
-        usual, lengths = self._scatter.usual, kind.lengths
-        state = usual, lengths.count
-        return self._kept(("alike", kind.name), state, lambda: AlikeLeft.of(lengths.sorted, usual))
+        state = self._scatter.usual, kind.lengths.count
+        if kind.alike is None or kind.alike[0] != state:
+            kind.alike = state, AlikeLeft.of(kind.lengths.sorted, state[0])
+        return kind.alike[1]
 
     def _declared(self, job: Job, kind: JobKind, at: int) -> float:
         """Return the s on one device that the user's duration, with the gang, comes to; 0: none."""
@@ -334,6 +337,8 @@ class Learner:
     def _fitting(self, job: Job, kind: JobKind, speed: ByType) -> ByType:
         """Leave out numbers of devices whose memory does not hold their parts of a fixed batch, unless
         that would leave nothing: what is foretold of memory may be wrong."""
+        if not kind.foreseen:
+            return speed
         told = {name: each.most for name, each in kind.foreseen.items() if each.most < inf}
         if not told or job.batch is None or len(self._batches(job, kind)) > 1:
             return speed
@@ -456,12 +461,15 @@ class Learner:
     def _forget_answers(self) -> None:
         self._memo.clear()
         self._told.clear()
+        for kind in self._kinds.values():
+            kind.answers.clear()
 
     def _kind(self, job: Job) -> JobKind:
         name = job.application if job.application is not None else f"job {job.number}"
-        if name not in self._kinds:
-            self._kinds[name] = JobKind(name, self._ranges.get(name))
-        return self._kinds[name]
+        known = self._kinds.get(name)
+        if known is None:
+            known = self._kinds[name] = JobKind(name, self._ranges.get(name))
+        return known
 
     def _types(self, job: Job) -> tuple[str, ...]:
         """Return the types it may use, by name: fits begin from earlier ones, so even the order of
@@ -509,7 +517,8 @@ class Learner:
 
     def _lately(self, kind: JobKind, asked: tuple[object, ...], make: Callable[[], T]) -> T:
         """Return the last answer while what is believed of the application's steps is the same."""
-        return self._kept(("lately", kind.name, *asked), self._belief(kind), make)
+        self._belief(kind)
+        return kind.answer(asked, make)
 
     def _belief(self, kind: JobKind) -> int:
         """Return a number that changes with what is believed of an application's steps.
@@ -517,11 +526,14 @@ class Learner:
         It is weighed when something was heard of the application, and of any other as long as they
         tell of types on which this one was not measured. Most reports only confirm it.
         """
-        heard = kind.heard, self._heard if len(kind.steps) < len(self._node_devices) else -1
-        if heard != kind.weighed:
-            kind.weighed, belief = heard, self._weigh(kind)
+        others = self._heard if len(kind.steps) < len(self._node_devices) else -1
+        own, of_others = kind.weighed
+        if own != kind.heard or of_others != others:
+            kind.weighed = kind.heard, others
+            belief = self._weigh(kind)
             if belief != kind.belief:
                 kind.belief, kind.beliefs = belief, kind.beliefs + 1
+                kind.answers.clear()
         return kind.beliefs
 
     def _weigh(self, kind: JobKind) -> tuple[object, ...]:

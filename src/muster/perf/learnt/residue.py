@@ -34,17 +34,21 @@ class Residue:
     """(n,): of each setting's kernel."""
 
     @staticmethod
-    def of(where: Array, off: Array, counts: Sequence[int]) -> "Residue":
-        """Return the residue from each setting's coordinates, error of the form, and reports."""
-        noise = NOISE**2 / np.array(counts, dtype=np.float64)
-        weights = np.linalg.solve(_kernel(where, where) + np.diag(noise), off)
+    def of(where: Array, beside: Array, off: Array, counts: Sequence[int]) -> "Residue":
+        """Return the residue from each setting's coordinates, the kernel between them, the error of
+        the form, and reports."""
+        matrix = beside.copy()
+        matrix.flat[:: len(counts) + 1] += NOISE**2 / np.array(counts, dtype=np.float64)
+        weights = np.linalg.solve(matrix, off)
         return Residue(where, np.asarray(weights, dtype=np.float64))
 
-    def at(self, where: Array) -> Array:
-        """Return the expected residue of the logarithm of a step at each of these coordinates."""
-        return np.asarray(_kernel(where, self.where) @ self.weights, dtype=np.float64)
+    def at(self, beside: Array) -> Array:
+        """Return the expected residue of the logarithm of a step at places, from the kernel between
+        each of them and each of the settings."""
+        return np.asarray(beside @ self.weights, dtype=np.float64)
 
 
-def _kernel(a: Array, b: Array) -> Array:
+def kernel(a: Array, b: Array) -> Array:
+    """Return the covariance of the residue between each of some coordinates and each of others."""
     apart = ((a[:, None] - b[None, :]) ** 2).sum(axis=2)
     return np.asarray(TAU**2 * np.exp(-apart / (2 * REACH**2)), dtype=np.float64)

@@ -17,7 +17,7 @@ import numpy as np
 
 from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Array, Split
-from muster.perf.learnt.residue import Residue
+from muster.perf.learnt.residue import Residue, kernel
 from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, Prior, fit_placed
 from muster.perf.speed.step_form import Arrays, Reference, StepSetting, log_times
 
@@ -62,6 +62,10 @@ class Places:
         self.arrays = Arrays.of(settings)
         self.coordinates = np.array([setting.coordinates for setting in settings])
         self.further = np.array(further or [0] * len(settings))
+        self._beside: tuple[Array | None, Array] = None, self.coordinates
+        """The last answer of `beside`, and whom it was about."""
+        self._told: tuple[FittedSpeed, tuple[Array, Array]] | None = None
+        """The last answer of `logs`, and the fit that it follows from."""
         self._batches = [("batch", setting.batch) for setting in settings]
         self._shapes = [("placement", setting.shape) for setting in settings]
 
@@ -70,8 +74,23 @@ class Places:
         """Return the places of split batches."""
         return Places([each.setting for each in places], [each.split.further for each in places])
 
+    def beside(self, measured: Array) -> Array:
+        """Return the residue's kernel between these places and measured settings: it is the same as
+        long as the settings are, whatever their steps."""
+        known, found = self._beside
+        if known is not measured:
+            found = kernel(self.coordinates, measured)
+            self._beside = measured, found
+        return found
+
     def logs(self, fit: FittedSpeed) -> tuple[Array, Array]:
-        """Return the most probable logarithms of step and computing, without intervals."""
+        """Return the most probable logarithms of step and computing, without intervals: the same as
+        long as the fit is, which changes far less often than the residue."""
+        if self._told is None or self._told[0] is not fit:
+            self._told = fit, self._logs(fit)
+        return self._told[1]
+
+    def _logs(self, fit: FittedSpeed) -> tuple[Array, Array]:
         columns, found = fit.columns, fit.found.tolist()
         batch, placement = columns.spread.batch, columns.spread.placement
         at = columns.factors.get
@@ -167,7 +186,8 @@ class StepTimes:
             places = self._places
             off = np.array(list(self._known.values())) - places.logs(self._fit)[0]
             counts = [len(self._reports[setting]) for setting in means]
-            self._rest = Residue.of(places.coordinates, off, counts)
+            where = places.coordinates
+            self._rest = Residue.of(where, places.beside(where), off, counts)
         self._stale = self._moved_on = False
         self._version += 1
 
@@ -188,7 +208,8 @@ class StepTimes:
             step, compute = log_times(middles, asked.arrays, unit, rest, rest)
         else:
             step, compute = asked.logs(self._fit)
-            rest = rest if self._rest is None else self._rest.at(asked.coordinates)
+            known = self._rest
+            rest = rest if known is None else known.at(asked.beside(known.where))
         passes = np.exp(step) + asked.further * np.exp(compute)
         return np.asarray(passes * np.exp(rest), dtype=np.float64)
 

@@ -22,6 +22,8 @@ class Way:
     def __init__(self) -> None:
         self._sums: list[float] = []
         self._counts: list[int] = []
+        self._means: list[float] = []
+        """Of the reports of each stretch; 0: there are none."""
         self.version = 0
         """Counts the stretches with reports."""
 
@@ -34,17 +36,19 @@ class Way:
         while len(self._sums) <= at:
             self._sums.append(0.0)
             self._counts.append(0)
+            self._means.append(0.0)
         self.version += not self._counts[at]
         self._sums[at] += log(value)
         self._counts[at] += 1
+        self._means[at] = exp(self._sums[at] / self._counts[at])
 
     def values(self) -> list[float]:
         """Return a value for each stretch, up to the last with reports."""
+        known = next(mean for mean, count in zip(self._means, self._counts, strict=True) if count)
         found: list[float] = []
-        known = next(i for i, count in enumerate(self._counts) if count)
-        for i, count in enumerate(self._counts):
-            known = i if count else known
-            found.append(exp(self._sums[known] / self._counts[known]))
+        for mean, count in zip(self._means, self._counts, strict=True):
+            known = mean if count else known
+            found.append(known)
         return found
 
 

@@ -143,7 +143,8 @@ def _column(model: T4Model, shape: tuple[int, ...], choices: list[int]) -> tuple
     """Return the best rate, and its batch, in each epoch on a placement."""
     least = sum(shape) * model.range.least_each
     fitting = [each for each in choices if each >= least] or choices[-1:]
-    timed = model.steps(shape, fitting)
+    one = len(fitting) == 1
+    timed = [model.step(shape, fitting[0])] if one else model.steps(shape, fitting)
     rates = np.array([model.gains(t.batch) for t in timed]) / [[t.seconds] for t in timed]
     best = rates.argmax(axis=0)
     return rates.max(axis=0), [fitting[i] for i in best]
