@@ -117,8 +117,9 @@ class Learner:
             self._learn_mixing(job, kind, held, report)
         else:
             if held.device_type not in kind.steps:
-                prior = self._unseen(kind, held.device_type)
-                kind.steps[held.device_type] = StepTimes(replace(prior, smallest=self._least(job, kind)))
+                least = kind.smallest(self._batches(job, kind), job.workers.most)
+                prior = replace(self._unseen(kind, held.device_type), smallest=least)
+                kind.steps[held.device_type] = StepTimes(prior)
             steps = kind.steps[held.device_type]
             # Elsewhere it would have other neighbours: the curve is of a job alone, only `here` is not.
             steps.add(PlacedSplit(held.shape, split), report.step / report.slowed, report.sync)
@@ -230,7 +231,7 @@ class Learner:
         if held is None or best is None or not self._steady or not kind.noise:
             return speed
         now = held.batch or job.batch or best
-        least = self._least_unseen(job, kind)
+        least = self._least(job, kind)
         rates = self._rates(kind, held.device_type, (now, best), (held.workers,), least)
         column = rates[:, 0, min(stretch(done), rates.shape[2] - 1)]
         stays = bool(column[0] * (1 + self._steady) >= column[1])
@@ -317,7 +318,7 @@ class Learner:
         """Return the s predicted of a step, nothing hoped for."""
         counts = self._counts(job, kind, device_type)
         measured = min(self._steps(kind, device_type).widest, len(counts))
-        least = self._least_unseen(job, kind)
+        least = self._least(job, kind)
         if devices <= measured and self._batches(job, kind) == (batch,):
             return float(self._table(kind, device_type, (batch,), counts, least)[0][0, devices - 1])
         alone = range(devices, devices + 1)
@@ -357,7 +358,7 @@ class Learner:
     def _cost_now(self, job: Job, kind: JobKind, device_type: str) -> Costs:
         batches, devices = self._batches(job, kind), self._counts(job, kind, device_type)
         live = self._free and kind.range is not None and kind.range.live
-        least = self._least_unseen(job, kind)
+        least = self._least(job, kind)
         key = ("cost", kind.name, device_type, batches, len(devices), live, least)
         return self._kept(
             key,
@@ -507,15 +508,12 @@ class Learner:
         )
 
     def _least(self, job: Job, kind: JobKind) -> int:
-        """Return the samples at a time on a device in the smallest step that its user allows."""
-        batches = self._batches(job, kind)
-        if kind.range is not None and len(batches) > 1:
-            return kind.range.least_each
-        return kind.split(batches[0], max(1, job.workers.most)).at_once
+        """Return the samples on a device in its smallest step; once it was measured, fits know: 0."""
+        return 0 if kind.steps else kind.smallest(self._batches(job, kind), job.workers.most)
 
-    def _least_unseen(self, job: Job, kind: JobKind) -> int:
-        """Return the same while nothing was measured; then a fit has it: 0."""
-        return 0 if kind.steps else self._least(job, kind)
+    def usual(self) -> tuple[Prior, ...]:
+        """Return what is believed of an application that nobody has seen, on each device type."""
+        return tuple(self._prior(each) for each in self._node_devices)
 
     def _prior(self, device_type: str) -> Prior:
         """Return what all applications say of one that is unknown."""

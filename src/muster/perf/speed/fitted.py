@@ -115,7 +115,8 @@ class Prior:
     foresight: Foresight | None = None
     """What the shape of the model says; None: unknown."""
     smallest: float = 0.0
-    """Samples on a device in the smallest step that the job may have; 0: those of any batch asked for."""
+    """Samples on a device in the smallest step that the job may have, which a, c and net are in units
+    of; 0: in units of any batch asked for."""
 
     def at(self, batch: float, measured: float | None = None) -> "Prior":
         """Return the belief in units of a step of this batch, foresight included; `measured`: its s."""
