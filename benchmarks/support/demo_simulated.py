@@ -7,6 +7,7 @@ and forecasts are told what the daemon would know (`demo_beliefs`).
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 
 from muster.files.cluster.cluster_file import load_cluster
 from muster.files.job.job_file import job_of
@@ -80,9 +81,8 @@ def simulated(seed: int) -> Iterator[Outcome]:
 
 def _arrivals(seed: int) -> Iterator[Arrival]:
     sys.path.insert(0, str(DEMO))
-    from demo import ACTS, acts
-
-    for number, act in enumerate(acts(list(ACTS), 1.0, seed), 1):
+    demo = import_module("demo")
+    for number, act in enumerate(demo.acts(list(demo.ACTS), 1.0, seed), 1):
         job = replace(job_of(act.record), number=number)
         steps = STEPS[job.name.partition("-")[0]]
         timed = tuple(TimedStep(n, s, max(0.0, s - steps[1] / n)) for n, s in steps.items())
@@ -102,6 +102,8 @@ def _scored(
             continue
         said, made, came = each.said, each.made, run.ended[each.number][1]
         about = by_number[each.number]
-        left = (at - made for at in (said.low, said.middle, said.high, came))
-        known = said.is_known(made)
-        yield Outcome(seed, about.job.name, each.mark, made - about.at, *left, known=known)
+        low, middle, high = said.low - made, said.middle - made, said.high - made
+        after, known = made - about.at, said.is_known(made)
+        yield Outcome(
+            seed, about.job.name, each.mark, after, low, middle, high, came - made, known=known
+        )
