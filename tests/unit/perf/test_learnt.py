@@ -316,6 +316,35 @@ def test_an_application_never_seen_is_expected_to_scale_like_those_seen() -> Non
     assert told(lambda count: 1.0 / count) > 1.2 * told(lambda count: 0.7 + 0.3 / count)
 
 
+def speed_on_four(learner: Learner, most: int = 8) -> float:
+    """What is believed of an application that nobody has seen."""
+    asked = trained("new", application="new", batch=None, most=most)
+    return learner.outlook(asked, None, 0.0).speed.rate("A", 4)
+
+
+def test_who_allows_more_workers_is_believed_to_gain_more_by_the_first_ones() -> None:
+    # Half of the smallest step is overhead: of 16 samples on 4 devices that is 4 samples' worth of
+    # overhead, 1 / (0.2 + 0.8 / 4) = 2.5 times as fast at best; on 16 devices only that of one sample.
+    learner = Learner({"A": 4})
+    told = [speed_on_four(learner, most) for most in (4, 8, 16)]
+    assert 1.9 < told[0] < told[1] < told[2] < 4.0
+
+
+def test_a_few_applications_on_few_devices_tell_how_the_next_speeds_up() -> None:
+    def told(*settings: int) -> float:
+        learner = Learner({"A": 4})
+        for name in "abc":
+            for count in settings:
+                report = StepReport(1.0 / count, 0.0 if count == 1 else 0.01 / count)
+                learner.watch(trained(name, application=name, most=8), on(count), report, 1.0)
+        return speed_on_four(learner)
+
+    before = told()
+    assert told(4) == pytest.approx(before)  # one setting tells the unit alone
+    assert told(1, 4) > 1.1 * before
+    assert told(1, 2, 4) > told(1, 4)
+
+
 def test_a_declared_duration_is_believed_until_enough_like_jobs_have_ended() -> None:
     learner = Learner({"A": 8})
     one = replace(trained("one"), duration=3_600.0)

@@ -45,7 +45,7 @@ from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner, StepReport
 from muster.perf.learnt.lengths import ENOUGH
-from muster.perf.speed.fitted import NORMAL_80
+from muster.perf.speed.fitted import NORMAL_80, Prior
 from muster.store.batch import Note
 from muster.wire.tasks.messages import Captured, Changed, Message, Saved, StepDone, Transferred
 
@@ -76,7 +76,7 @@ class UnstartedKind:
     job: Job
     """One of them."""
     kin: Kin
-    known: tuple[tuple[int, int], Outlook] | None = None
+    known: tuple[tuple[object, ...], Outlook] | None = None
     """Their outlook, after what was learnt when it was made."""
 
 
@@ -232,7 +232,8 @@ class Beliefs:
         """Return the outlook of every job of the view."""
         self._now = now
         waiting = self._unstarted.of(view.jobs, self._applications.version, self._live)
-        told = {alike: self._outlook_alike(alike) for alike in set(waiting.values())}
+        usual = self._learner.usual()
+        told = {alike: self._outlook_alike(alike, usual) for alike in set(waiting.values())}
         found = {number: told[alike] for number, alike in waiting.items()}
         for number, live in self._live.items():
             if number in view.jobs:
@@ -540,9 +541,12 @@ class Beliefs:
             self._alike[key] = UnstartedKind(job, kin)
         return self._alike[key]
 
-    def _outlook_alike(self, alike: UnstartedKind) -> Outlook:
-        """Return the outlook of some jobs, made again if something was learnt that it depends on."""
-        version = self._learnt_of.get(alike.kin.application, 0), self._endings
+    def _outlook_alike(self, alike: UnstartedKind, usual: tuple[Prior, ...]) -> Outlook:
+        """Return the outlook of some jobs, made again if something was learnt that it depends on.
+
+        `usual`: what is believed of applications that nobody has seen."""
+        learnt = self._learnt_of.get(alike.kin.application, 0)
+        version = learnt or usual, self._endings
         if alike.known is None or alike.known[0] != version:
             told = for_learner(alike.job, alike.kin, self._work(alike.job, alike.kin, 0))
             self._foresee(alike.job, told)

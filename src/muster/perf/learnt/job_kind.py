@@ -1,6 +1,6 @@
 """What the jobs of one application have reported."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -68,6 +68,13 @@ class JobKind:
     @property
     def way(self) -> Way:
         return self.noise if self.noise else self.worth
+
+    def smallest(self, batches: Sequence[int | None], most: int) -> int:
+        """Return the samples at a time on a device in the smallest step that users allow: of the one
+        batch on the most devices asked for, or the least of a batch that may be chosen."""
+        if self.range is not None and len(batches) > 1:
+            return self.range.least_each
+        return self.split(batches[0], max(1, most)).at_once
 
     def split(self, batch: int | None, devices: int) -> Split:
         """Split a batch: without known limits in as few passes as it can."""

@@ -115,7 +115,9 @@ class Learner:
             self._learn_mixing(job, kind, held, report)
         else:
             if held.device_type not in kind.steps:
-                kind.steps[held.device_type] = self._unseen(kind, held.device_type)
+                least = kind.smallest(self._batches(job, kind), job.workers.most)
+                prior = replace(self._unseen(kind, held.device_type), smallest=least)
+                kind.steps[held.device_type] = StepTimes(prior)
             steps = kind.steps[held.device_type]
             # Elsewhere it would have other neighbours: the curve is of a job alone, only `here` is not.
             steps.add(PlacedSplit(held.shape, split), report.step / report.slowed, report.sync)
@@ -231,7 +233,8 @@ class Learner:
         if best is None:
             return speed
         now = held.batch or job.batch or best
-        rates = self._rates(kind, held.device_type, (now, best), (held.workers,))
+        least = self._least(job, kind)
+        rates = self._rates(kind, held.device_type, (now, best), (held.workers,), least)
         column = rates[:, 0, min(stretch(done), rates.shape[2] - 1)]
         stays = bool(column[0] * (1 + self._steady) >= column[1])
         return speed.with_batch(held.device_type, held.workers, now) if stays else speed
@@ -318,10 +321,11 @@ class Learner:
         """Return the s predicted of a step, nothing hoped for."""
         counts = self._counts(job, kind, device_type)
         measured = min(self._steps(kind, device_type).widest, len(counts))
+        least = self._least(job, kind)
         if devices <= measured and self._batches(job, kind) == (batch,):
-            return float(self._table(kind, device_type, (batch,), counts)[0][0, devices - 1])
+            return float(self._table(kind, device_type, (batch,), counts, least)[0][0, devices - 1])
         alone = range(devices, devices + 1)
-        return float(self._table(kind, device_type, (batch,), alone)[0][0, 0])
+        return float(self._table(kind, device_type, (batch,), alone, least)[0][0, 0])
 
     def _speed(self, job: Job, kind: JobKind, begin: int, end: int) -> ByType:
         """Return the speed-up over one device of the first type by name between two stretches."""
@@ -359,11 +363,12 @@ class Learner:
     def _cost_now(self, job: Job, kind: JobKind, device_type: str) -> Costs:
         batches, devices = self._batches(job, kind), self._counts(job, kind, device_type)
         live = self._free and kind.range is not None and kind.range.live
-        key = ("cost", kind.name, device_type, batches, len(devices), live)
+        least = self._least(job, kind)
+        key = ("cost", kind.name, device_type, batches, len(devices), live, least)
         return self._kept(
             key,
             (self._version(kind, device_type), kind.way.version),
-            lambda: Costs(batches, self._rates(kind, device_type, batches, devices), free=live),
+            lambda: Costs(batches, self._rates(kind, device_type, batches, devices, least), free=live),
         )
 
     def _counts(self, job: Job, kind: JobKind, device_type: str) -> range:
@@ -373,18 +378,20 @@ class Learner:
         return range(1, (most if kind.foreseen else min(most, known)) + 1)
 
     def _table(
-        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int]
+        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int], least: int
     ) -> tuple[Array, Array]:
         """Return `_seconds` as it was last worked out, if it still holds."""
-        key = ("seconds", kind.name, device_type, batches, devices)
+        key = ("seconds", kind.name, device_type, batches, devices, least)
         version = self._version(kind, device_type)
-        return self._kept(key, version, lambda: self._seconds(kind, device_type, batches, devices))
+        return self._kept(
+            key, version, lambda: self._seconds(kind, device_type, batches, devices, least)
+        )
 
     def _rates(
-        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int]
+        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int], least: int
     ) -> Array:
         """Return work per s, (batches, devices, stretches)."""
-        seconds, used = self._table(kind, device_type, batches, devices)
+        seconds, used = self._table(kind, device_type, batches, devices, least)
         # Before the first report: work is counted in steps of the smallest batch.
         values = np.array(kind.way.values() if kind.way else [1 / (batches[0] or UNKNOWN_BATCH)])
         if kind.range is None or not kind.noise:
@@ -400,7 +407,7 @@ class Learner:
         return base, self._steps(kind, device_type).known(), self._slower(kind, device_type), heard
 
     def _seconds(
-        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int]
+        self, kind: JobKind, device_type: str, batches: Batches, devices: Sequence[int], least: int
     ) -> tuple[Array, Array]:
         """Return s of a step and the batch actually used, (batches, devices), on packed devices.
 
@@ -409,7 +416,7 @@ class Learner:
         node = self._node_devices.get(device_type, max(devices))
         grid = self._grid(kind, batches, devices, node)
         steps = self._steps(kind, device_type)
-        seconds = steps.seconds(grid.places, grid.whole).reshape(len(batches), len(devices))
+        seconds = steps.seconds(grid.places, grid.whole, least).reshape(len(batches), len(devices))
         seconds *= self._slower(kind, device_type)
         _hope(seconds, devices, steps.widest, max(GROWTH * steps.widest, node))
         if kind.range is not None and kind.range.live:
@@ -481,7 +488,7 @@ class Learner:
         """Return the reports of the type; without any, those of the best known type."""
         base = self._base(kind, device_type)
         told = base if base in kind.foreseen else device_type
-        return kind.steps.get(base) or self._unseen(kind, told)
+        return kind.steps.get(base) or StepTimes(self._unseen(kind, told))
 
     def _base(self, kind: JobKind, device_type: str) -> str:
         """Return the type that tells of this one: itself, or the best reported, or one foretold."""
@@ -499,21 +506,28 @@ class Learner:
         both = (each.steps for each in self._kinds.values() if {base, device_type} <= each.steps.keys())
         return slower(device_type, base, (_ratio(at[device_type], at[base]) for at in both))
 
-    def _unseen(self, kind: JobKind, device_type: str) -> StepTimes:
+    def _unseen(self, kind: JobKind, device_type: str) -> Prior:
         """Return what is believed of an application's steps on a type before any was reported."""
         seen = kind.foreseen.get(device_type)
-        prior = self._kept(
+        return self._kept(
             ("unseen", device_type, seen),
             (self._heard, self._ended, len(self._kinds)),
             lambda: replace(self._prior(device_type), foresight=seen),
         )
-        return StepTimes(prior)
+
+    def _least(self, job: Job, kind: JobKind) -> int:
+        """Return the samples on a device in its smallest step; once it was measured, fits know: 0."""
+        return 0 if kind.steps else kind.smallest(self._batches(job, kind), job.workers.most)
+
+    def usual(self) -> tuple[Prior, ...]:
+        """Return what is believed of an application that nobody has seen, on each device type."""
+        return tuple(self._prior(each) for each in self._node_devices)
 
     def _prior(self, device_type: str) -> Prior:
         """Return what all applications say of one that is unknown."""
         known = (each.steps[device_type] for each in self._kinds.values() if device_type in each.steps)
-        found = [unknowns for steps in known if (unknowns := steps.unknowns()) is not None]
-        return self._kept(("prior", device_type), len(found), lambda: prior_from(found))
+        found = tuple(shown for steps in known if (shown := steps.shown()) is not None)
+        return self._kept(("prior", device_type), found, lambda: prior_from(found))
 
     def _lately(self, kind: JobKind, asked: tuple[object, ...], make: Callable[[], T]) -> T:
         """Return the last answer while what is believed of the application's steps is the same."""

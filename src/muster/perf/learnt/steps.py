@@ -10,13 +10,14 @@ mean, and its every doubling of reports.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 
 import numpy as np
 
 from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Array, Split
+from muster.perf.learnt.priors import Shown, shown
 from muster.perf.learnt.residue import Residue, kernel
 from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, Prior, fit_placed
 from muster.perf.speed.step_form import Arrays, Reference, StepSetting, log_times
@@ -114,6 +115,8 @@ class StepTimes:
         self._fitted_to: dict[StepSetting, float] = {}
         """Logarithm of the s of each setting at the last fit."""
         self._fit: FittedSpeed | None = None
+        self._shown: Shown | None = None
+        """What the form tells of other applications, once it was asked for."""
         self._rest: Residue | None = None
         """What the form leaves unexplained."""
         self._known: dict[StepSetting, float] = {}
@@ -177,6 +180,7 @@ class StepTimes:
         if self._stale:
             fit = fit_placed([means[setting] for setting in self._reports], self._prior)
             self._fit = None if isinstance(fit, Unknown) else fit
+            self._shown = None
             self._fits += 1
             self._fitted_to = {setting: log(mean.seconds) for setting, mean in means.items()}
         self._known = {setting: log(mean.seconds) for setting, mean in means.items()}
@@ -191,9 +195,12 @@ class StepTimes:
         self._stale = self._moved_on = False
         self._version += 1
 
-    def seconds(self, places: Sequence[PlacedSplit] | Places, prior_batch: int) -> Array:
+    def seconds(
+        self, places: Sequence[PlacedSplit] | Places, prior_batch: int, smallest: int = 0
+    ) -> Array:
         """Return s of a step at each place, before any report as foretold from the model, else in
-        units of a step of `prior_batch` samples on one device.
+        units of a step of `prior_batch` samples on one device; `smallest`: samples on a device in the
+        smallest step that the job may have (see `Prior`).
 
         Near a measured setting the form's value with that setting's residue: a measured number of
         devices is then no dip among predictions, at which policies that add one at a time would stop.
@@ -204,7 +211,7 @@ class StepTimes:
         if self._fit is None:
             seen = self._prior.foresight
             unit = Reference(seen.seconds(prior_batch) if seen else 1.0, prior_batch)
-            middles = self._prior.at(prior_batch).middles
+            middles = replace(self._prior, smallest=smallest).at(prior_batch).middles
             step, compute = log_times(middles, asked.arrays, unit, rest, rest)
         else:
             step, compute = asked.logs(self._fit)
@@ -213,10 +220,14 @@ class StepTimes:
         passes = np.exp(step) + asked.further * np.exp(compute)
         return np.asarray(passes * np.exp(rest), dtype=np.float64)
 
-    def unknowns(self) -> Array | None:
-        """Return the form's unknowns; None: too few settings to tell them from the prior's."""
+    def shown(self) -> Shown | None:
+        """Return what its steps say of the form; None: a single setting tells the unit alone."""
         self._refresh()
-        return self._fit.unknowns if self._fit is not None and len(self._reports) >= FEW else None
+        if self._fit is None or len(self._reports) < 2:
+            return None
+        if self._shown is None:
+            self._shown = shown(self._fit, self._prior)
+        return self._shown
 
     def spread(self, place: PlacedSplit) -> float:
         """Return the standard deviation of the logarithm of a step there."""

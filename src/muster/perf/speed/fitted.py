@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 from muster.perf.speed.foresight import Foresight
 from muster.perf.speed.gauss_newton import CLOSE, solve
-from muster.perf.speed.step_form import BELIEFS, Arrays, Belief, Reference, StepSetting, Times, times
+from muster.perf.speed.step_form import (
+    BELIEFS,
+    Arrays,
+    Belief,
+    Reference,
+    StepSetting,
+    Times,
+    in_units_of,
+    times,
+)
 
 Array = NDArray[np.float64]
 
@@ -105,13 +114,18 @@ class Prior:
     """Measurements that the prior spread is worth."""
     foresight: Foresight | None = None
     """What the shape of the model says; None: unknown."""
+    smallest: float = 0.0
+    """Samples on a device in the smallest step that the job may have, which a, c and net are in units
+    of; 0: in units of any batch asked for."""
 
     def at(self, batch: float, measured: float | None = None) -> "Prior":
         """Return the belief in units of a step of this batch, foresight included; `measured`: its s."""
-        if self.foresight is None:
-            return self
-        beliefs = self.foresight.refine(self.beliefs, batch, measured)
-        return replace(self, beliefs=beliefs, foresight=None)
+        if self.foresight is None and self.smallest in (0.0, batch):
+            return self if not self.smallest else replace(self, smallest=0.0)
+        beliefs = in_units_of(self.beliefs, batch / self.smallest) if self.smallest else self.beliefs
+        if self.foresight is not None:
+            beliefs = self.foresight.refine(beliefs, batch, measured)
+        return replace(self, beliefs=beliefs, foresight=None, smallest=0.0)
 
     @property
     def middles(self) -> Array:

@@ -26,7 +26,7 @@ order of `NAMES`: every value of an unknown is then a possible job.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, log2
+from math import exp, log, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 NAMES = ("a", "c", "kappa", "local", "net", "lambda", "rho", "phi", "omega")
+A, C, NET = (NAMES.index(name) for name in ("a", "c", "net"))
 SHARPNESS = 4.0
 """s above."""
 RING_8 = 2 * 7 / 8
@@ -134,6 +135,18 @@ BELIEFS = (
     Belief(0.0, 1.0),  # phi: half of computing, 27 % to 73 %; the backward pass is two thirds of it
     Belief(log(0.03), 1.0),  # omega: each doubling of the devices waits 3 % longer, 1 % to 8 %
 )
+
+
+def in_units_of(beliefs: tuple[Belief, ...], larger: float) -> tuple[Belief, ...]:
+    """Return beliefs about the smallest step, r and b0, in units of a batch that is `larger` times b0.
+
+    Computing it takes r (a + c larger): the fixed part is the same s of more."""
+    fixed, growing = beliefs[A], beliefs[C]
+    whole = log(exp(fixed.middle) + exp(growing.middle) * larger)
+    moved = {A: -whole, C: log(larger) - whole, NET: -whole}
+    return tuple(
+        Belief(belief.middle + moved.get(i, 0.0), belief.deviation) for i, belief in enumerate(beliefs)
+    )
 
 
 def times(unknowns: Array, at: Arrays, unit: Reference, computing: Array, sync: Array) -> Times:

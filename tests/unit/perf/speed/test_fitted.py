@@ -216,3 +216,23 @@ def test_a_first_step_is_fitted_as_any_other() -> None:
     for batch in (8, 32, 128):
         there = StepSetting((1,), batch)
         assert told.seconds(there).mean == pytest.approx(full.seconds(there).mean, rel=0.05)
+
+
+def test_what_is_believed_of_the_smallest_step_is_the_same_in_any_unit() -> None:
+    places = Arrays.of([StepSetting(shape, batch) for shape in SHAPES for batch in (8, 32)])
+    none = np.zeros(len(places.batch))
+    small = times(PRIOR.middles, places, Reference(1.0, 8), none, none)
+    # Of a batch of 32, four times the smallest, computing takes 0.5 + 0.5 * 4 = 2.5 s.
+    moved = replace(PRIOR, smallest=8).at(32)
+    large = times(moved.middles, places, Reference(2.5, 32), none, none)
+    assert large.step == pytest.approx(small.step)
+    assert moved.deviations == pytest.approx(PRIOR.deviations)
+
+
+def test_a_first_step_of_a_large_batch_is_no_longer_half_overhead() -> None:
+    first = [PlacedSample(StepSetting((1,), 32), 1.0)]
+    told = fit_placed(first, replace(PRIOR, smallest=4))
+    assert isinstance(told, FittedSpeed)
+    eighth = told.seconds(StepSetting((1,), 4)).mean
+    assert eighth == pytest.approx((0.5 + 0.5) / (0.5 + 0.5 * 8), rel=0.05)
+    assert learnt(first).seconds(StepSetting((1,), 4)).mean > 0.5
