@@ -22,7 +22,7 @@ from muster.place.board import Board
 from muster.place.neighbourhood import Neighbourhood
 from muster.place.prices import Prices
 from muster.place.request import Request
-from muster.planner.counts import plan_for
+from muster.planner.counts import devices_for
 
 _CHANGING = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
 
@@ -111,7 +111,7 @@ class Standing:
 
     def _enter(self, state: JobState) -> None:
         if state.phase is Phase.WAITING:
-            self.waiting[state.number] = plan_for(state.job, state.job.workers.gang).devices
+            self.waiting[state.number] = devices_for(state.job, state.job.workers.gang)
         elif state.phase in _CHANGING:
             self.changing[state.number] = state
         now, then = now_and_then(self.view.cluster, state)

@@ -8,7 +8,7 @@ from muster.model.cluster import Cluster, NodeState
 from muster.model.job import Job
 from muster.model.placement import Slot
 from muster.model.view import JobState, View
-from muster.planner.counts import plan_for
+from muster.planner.counts import devices_for
 
 
 def capacity(cluster: Cluster) -> dict[str, int]:
@@ -53,7 +53,7 @@ def demands(
     """
     asked = _Asked(view, available, promised or {})
     for state in view.jobs.values():
-        devices = plan_for(state.job, state.job.workers.most).devices
+        devices = devices_for(state.job, state.job.workers.most)
         if state.placement is not None:
             for device_type, amount in _kept(view.cluster, state, devices).items():
                 asked.add(state.job, device_type, amount)
@@ -78,7 +78,7 @@ class Demand:
         """Add a job, or remove it with sign -1; `held`: the devices that it has once its change is
         done, by type."""
         job = state.job
-        devices = plan_for(job, job.workers.most).devices
+        devices = devices_for(job, job.workers.most)
         if state.placement is not None:
             for device_type, amount in _grown(held, devices).items():
                 self._asked[job.pool, device_type] += sign * amount
@@ -153,7 +153,7 @@ class _Asked:
             return types[0] if types else None
         if (promised := self._promised.get(job.number)) in types:
             return promised
-        gang = plan_for(job, job.workers.gang).devices
+        gang = devices_for(job, job.workers.gang)
         room = self._in_cluster if job.preemptible else self._in_reservation
         fitting = (t for t in types if gang <= room(job.pool, t))
         return next(fitting, types[0])

@@ -241,9 +241,9 @@ class Bid:
         curves = self.curves.values()
         self.asked = self.job.workers.gang * self.each
         """Devices of its gang."""
-        self.gang_rate = max((curve.peaks[0] for curve in curves), default=0.0)
+        self.gang_rate = max([curve.peaks[0] for curve in curves], default=0.0)
         """Speed of its gang, on its best type."""
-        self.cheapest = min((curve.cheapest for curve in curves), default=0.0)
+        self.cheapest = min([curve.cheapest for curve in curves], default=0.0)
         """Fewest device-seconds of a unit of its work."""
         own = self.curves.get(self.type_held or "")
         has = own is not None and self.held in own.workers
