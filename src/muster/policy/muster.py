@@ -94,24 +94,26 @@ class Muster:
         allocations: list[Allocation] = []
         alike: Alike = {}
         choices: dict[tuple[str, ...], tuple[str, ...]] = {}
-        for state in view.jobs.values():
-            if state.job.workers.need.devices:
-                types = choices.get(state.job.device_types)
+        for number, state in view.jobs.items():
+            job = state.job
+            if job.workers.need.devices:
+                types = choices.get(job.device_types)
                 if types is None:
-                    types = state.job.device_types and room.types(state.job)
-                    types = types or tuple(sorted(room.types(state.job)))
-                    choices[state.job.device_types] = types
+                    types = job.device_types and room.types(job)
+                    types = types or tuple(sorted(room.types(job)))
+                    choices[job.device_types] = types
                 bid = bid_on(view, state, types, now, memory, alike, self.thrift)
-                bid.turn = memory.turns.get(state.number)
-                pools[state.job.pool].append(bid)
-            elif state.number in movable:
-                allocations.append(exactly(state.number, state.job.workers.gang))
-        measured = {}
+                bid.turn = memory.turns.get(number)
+                pools[job.pool].append(bid)
+            elif number in movable:
+                allocations.append(exactly(number, job.workers.gang))
+        measured, before = {}, memory.measured
         for bids in pools.values():
             for bid in bids:
-                known = bid.remember(memory.measured.get(bid.number, ()), now - self.horizon, now)
-                if known:
-                    measured[bid.number] = known
+                if bid.here_only is not None or bid.number in before:  # few jobs, in most cycles
+                    known = bid.remember(before.get(bid.number, ()), now - self.horizon, now)
+                    if known:
+                        measured[bid.number] = known
         again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
         prices, crowded = {}, dict[int, float]()
         deals: list[tuple[Sequence[Bid], Collection[int]]] = []
@@ -152,6 +154,7 @@ class _Deal:
         self._room = room
         self._now = now
         self._bids = bids
+        self._movable = movable
         self._open = [bid for bid in bids if bid.number in movable]
         self._free = self._most(self._open)
         self._all = dict(self._free)
@@ -188,7 +191,9 @@ class _Deal:
         self._try(trials)
         self._note_turns()
         self._ask_again()
-        order = sorted(self._open, key=lambda bid: (bid.number not in overdue, -bid.workers * bid.each))
+        order = sorted(self._open, key=lambda bid: -bid.workers * bid.each)
+        if overdue:
+            order.sort(key=lambda bid: bid.number not in overdue)
         return [bid.gets() for bid in order]
 
     def _serve_all(self, urgent: Sequence[int]) -> bool:
@@ -202,9 +207,12 @@ class _Deal:
         shares = best_for_all(*given, wanted=self._wanted, first=urgent)
         if shares is None:
             return False
+        taken = 0
         for bid, workers in zip(self._open, shares, strict=True):
             bid.type, bid.workers = device_type, workers
-            self._room.take(bid.job, device_type, workers)
+            taken += workers * bid.each
+        if self._open:
+            self._room.take_for_all(self._open[0].job, device_type, taken)
         return True
 
     def _deal_by_price(self, last: PriceList | None, overdue: dict[int, float]) -> None:
@@ -292,8 +300,8 @@ class _Deal:
 
     def _try(self, known: Mapping[int, Trial]) -> None:
         """Lend idle devices to jobs that may be faster with them than is believed."""
-        fixed = {bid.number for bid in self._bids} - {bid.number for bid in self._open}
-        self.trials = {number: trial for number, trial in known.items() if number in fixed}
+        fixed = [bid.number for bid in self._bids if bid.number not in self._movable]
+        self.trials = {number: known[number] for number in fixed if number in known}
         held = Trials(known, self._room, self._rule.horizon, self._now)
         if not any(trial.open for trial in self.trials.values()):
             found, again = held.hold(self._open)
@@ -304,9 +312,10 @@ class _Deal:
 
     def _note_turns(self) -> None:
         """Note in which direction jobs were changed last."""
-        open_now = {bid.number for bid in self._open}
+        open_now = self._movable
         for bid in self._bids:
-            turn = bid.turned(wanted=self._wanted) if bid.number in open_now else bid.turn
+            changes = bid.number in open_now and (bid.workers != bid.held or not bid.workers)
+            turn = bid.turned(wanted=self._wanted) if changes else bid.turn
             if turn is not None:
                 self.turns[bid.number] = turn
 
@@ -352,17 +361,17 @@ class _Deal:
         found: dict[int, float] = {}
         horizon, there = self._rule.horizon, dict[tuple[str, ...], int]()
         for bid in self._open:
+            since = bid.state.since
+            begun = since is not None and self._now < since + horizon
+            if bid.held and not begun:  # most jobs, in most cycles
+                continue
             types = tuple(bid.curves)
             devices = there.get(types)
             if devices is None:
                 devices = there[types] = sum(self._all.get(each, 0) for each in types)
             fair = devices * bid.weight / weights
-            due = min(fair, bid.job.workers.most * bid.each) / self._rule.guarantee
+            due = min(fair, bid.most * bid.each) / self._rule.guarantee
             if due <= 0:
-                continue
-            since = bid.state.since
-            begun = since is not None and self._now < since + horizon
-            if bid.held and not begun:
                 continue
             owed = bid.state.attained(self._now) + (0.0 if begun else bid.asked * horizon)
             moment = bid.state.submitted + owed / due

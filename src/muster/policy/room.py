@@ -24,7 +24,6 @@ from muster.planner.counts import plan_for
 from muster.policy.market.protected import protected
 from muster.policy.market.straddle import straddles
 
-_FREE_TO_CHANGE = (Phase.WAITING, Phase.RUNNING)
 UNBOUNDED = 1 << 30
 """Workers of a job without devices: nothing here limits it."""
 
@@ -67,8 +66,10 @@ class Room:
 
     def _is_free(self, state: JobState) -> bool:
         """Whether the policy decides what the job has."""
-        job = state.job
-        may = state.phase in _FREE_TO_CHANGE and (job.preemptible or state.placement is None)
+        job, phase = state.job, state.phase
+        if phase is not Phase.RUNNING and phase is not Phase.WAITING:
+            return False
+        may = job.preemptible or state.placement is None
         return may and (job.same_generation or not straddles(job, self._entitled.capacity))
 
     def free(self, device_type: str) -> int:
@@ -114,6 +115,11 @@ class Room:
         self._enter(job, device_type, self._devices(job, workers))
         if _devices_beside(job):
             self._given[job.number] += workers
+
+    def take_for_all(self, job: Job, device_type: str, devices: int) -> None:
+        """Give jobs of one pool, all of workers alone and within no limit for each user, devices: at
+        once, since each of them is asked about in every cycle. `job`: one of them."""
+        self._enter(job, device_type, devices)
 
     def _devices(self, job: Job, more: int) -> int:
         """Return the devices of these additional workers and the servers that go with them."""
@@ -235,7 +241,10 @@ def in_change(view: View, states: Iterable[JobState]) -> dict[int, tuple[str, in
 
 def type_held(view: View, state: JobState) -> str | None:
     """Return the device type of most devices the job holds."""
-    placement = state.target or state.placement
+    placement, kinds = state.target or state.placement, view.cluster.configurations
+    if placement is not None and len(kinds) == 1:  # most clusters
+        (kind,) = kinds.values()
+        return kind.device_type if placement.devices else None
     held = _by_type(view, placement) if placement else None
     return max(held, key=lambda each: held[each]) if held else None
 

@@ -11,7 +11,7 @@ from operator import is_not
 
 from muster.core.cycle.option_cache import OptionCache
 from muster.core.cycle.plans import Plans
-from muster.core.quotas.demand import Demand, capacity, held_by_type
+from muster.core.quotas.demand import Demand, capacity, now_and_then
 from muster.core.quotas.ledger import Ledger
 from muster.core.quotas.quotas import Quotas, Tallies
 from muster.model.cluster import Cluster, Node, NodeState, draining
@@ -22,7 +22,7 @@ from muster.place.board import Board
 from muster.place.neighbourhood import Neighbourhood
 from muster.place.prices import Prices
 from muster.place.request import Request
-from muster.planner.counts import plan_for
+from muster.planner.counts import devices_for
 
 _CHANGING = (Phase.RESIZING, Phase.MIGRATING, Phase.PREEMPTING)
 
@@ -111,15 +111,16 @@ class Standing:
 
     def _enter(self, state: JobState) -> None:
         if state.phase is Phase.WAITING:
-            self.waiting[state.number] = plan_for(state.job, state.job.workers.gang).devices
+            self.waiting[state.number] = devices_for(state.job, state.job.workers.gang)
         elif state.phase in _CHANGING:
             self.changing[state.number] = state
+        now, then = now_and_then(self.view.cluster, state)
         if state.placement is not None:
-            self.types[state.number] = tuple(held_by_type(self.view.cluster, state.placement.slots))
+            self.types[state.number] = tuple(now)
         self.seat(state)
         self.ledger.enter(state)
-        self.tallies.enter(self.view.cluster, state, 1)
-        self.demand.enter(state, 1)
+        self.tallies.enter(state, 1, now, then)
+        self.demand.enter(state, 1, then)
 
     def seat(self, state: JobState) -> None:
         """Note whose neighbour the job is: at once where it is going to be."""
@@ -132,8 +133,9 @@ class Standing:
         self.moved.pop(state.number, None)
         self.neighbourhood.put(state.number, None)
         self.ledger.strike(state)
-        self.tallies.enter(self.view.cluster, state, -1)
-        self.demand.enter(state, -1)
+        now, then = now_and_then(self.view.cluster, state)
+        self.tallies.enter(state, -1, now, then)
+        self.demand.enter(state, -1, then)
 
     def demands(self, promises: Iterable[Promise] = ()) -> Mapping[tuple[str, str], int]:
         """Return the devices that each leaf pool's jobs could use, by type."""

@@ -8,7 +8,7 @@ from muster.model.cluster import Cluster, NodeState
 from muster.model.job import Job
 from muster.model.placement import Slot
 from muster.model.view import JobState, View
-from muster.planner.counts import plan_for
+from muster.planner.counts import devices_for
 
 
 def capacity(cluster: Cluster) -> dict[str, int]:
@@ -34,6 +34,13 @@ def held_by_type(cluster: Cluster, slots: tuple[Slot, ...]) -> Counter[str]:
     return found
 
 
+def now_and_then(cluster: Cluster, state: JobState) -> tuple[Counter[str], Counter[str]]:
+    """Return the devices that a job has, and those once its change is done, by type."""
+    placed = state.placement
+    now = held_by_type(cluster, placed.slots) if placed is not None else Counter[str]()
+    return now, held_by_type(cluster, state.target.slots) if state.target else now
+
+
 def demands(
     view: View, available: Mapping[str, int], promised: Mapping[int, str] | None = None
 ) -> dict[tuple[str, str], int]:
@@ -46,7 +53,7 @@ def demands(
     """
     asked = _Asked(view, available, promised or {})
     for state in view.jobs.values():
-        devices = plan_for(state.job, state.job.workers.most).devices
+        devices = devices_for(state.job, state.job.workers.most)
         if state.placement is not None:
             for device_type, amount in _kept(view.cluster, state, devices).items():
                 asked.add(state.job, device_type, amount)
@@ -63,17 +70,17 @@ class Demand:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
         self._types = _AllowedTypes(cluster)
         self._asked: Counter[tuple[str, str]] = Counter()
         self._choosy = 0
 
-    def enter(self, state: JobState, sign: int) -> None:
-        """Add a job, or remove it with sign -1."""
+    def enter(self, state: JobState, sign: int, held: Mapping[str, int]) -> None:
+        """Add a job, or remove it with sign -1; `held`: the devices that it has once its change is
+        done, by type."""
         job = state.job
-        devices = plan_for(job, job.workers.most).devices
+        devices = devices_for(job, job.workers.most)
         if state.placement is not None:
-            for device_type, amount in _kept(self._cluster, state, devices).items():
+            for device_type, amount in _grown(held, devices).items():
                 self._asked[job.pool, device_type] += sign * amount
         elif devices:
             types = self._types.of(job)
@@ -104,14 +111,19 @@ class _AllowedTypes:
         return self._known[key]
 
 
-def _kept(cluster: Cluster, state: JobState, devices: int) -> Counter[str]:
+def _kept(cluster: Cluster, state: JobState, devices: int) -> Mapping[str, int]:
     """Return what a job with devices asks for: those, and more of the same up to this number."""
     assert state.placement is not None
-    held = held_by_type(cluster, (state.target or state.placement).slots)
-    if held:
-        main = max(held, key=lambda each: held[each])
-        held[main] += max(0, devices - held.total())
-    return held
+    return _grown(held_by_type(cluster, (state.target or state.placement).slots), devices)
+
+
+def _grown(held: Mapping[str, int], devices: int) -> Mapping[str, int]:
+    """Return what a job that holds these asks for."""
+    more = devices - sum(held.values())
+    if not held or more <= 0:
+        return held
+    main = max(held, key=lambda each: held[each])
+    return {**held, main: held[main] + more}
 
 
 class _Asked:
@@ -141,7 +153,7 @@ class _Asked:
             return types[0] if types else None
         if (promised := self._promised.get(job.number)) in types:
             return promised
-        gang = plan_for(job, job.workers.gang).devices
+        gang = devices_for(job, job.workers.gang)
         room = self._in_cluster if job.preemptible else self._in_reservation
         fitting = (t for t in types if gang <= room(job.pool, t))
         return next(fitting, types[0])

@@ -92,7 +92,7 @@ class Ledger:
         self._free = [node.free for node in cluster.nodes]
         self._millicores = [node.millicores for node in cluster.nodes]
         self._memory = [node.memory for node in cluster.nodes]
-        self._slots: dict[int, dict[Slot, None]] = {}
+        self._slots: dict[int, tuple[Slot, ...]] = {}
         # Slots of each job on each node: finds the holders of a conflict quickly.
         self._jobs_on: list[dict[int, int]] = [{} for _ in cluster.nodes]
 
@@ -117,13 +117,11 @@ class Ledger:
 
     def enter(self, state: JobState) -> None:
         """Add what a job of the view holds."""
-        for slot in state.held():
-            self._enter(state.number, slot)
+        self._enter(state.number, state.held())
 
     def strike(self, state: JobState) -> None:
         """Remove what `enter` added."""
-        for slot in state.held():
-            self._strike(state.number, slot)
+        self._strike(state.number, state.held())
 
     def undo(self, claims: Sequence[Claim]) -> None:
         """Undo these claims, which must be the last ones approved."""
@@ -145,7 +143,7 @@ class Ledger:
     def held(self, job: int) -> tuple[Slot, ...]:
         """Return the slots the job holds now."""
         with self._lock:
-            return tuple(self._slots.get(job, ()))
+            return self._slots.get(job, ())
 
     def jobs_on(self, node: str) -> tuple[int, ...]:
         """Return the jobs that hold something on a node."""
@@ -171,7 +169,7 @@ class Ledger:
     def release(self, job: int) -> int:
         """Free all the job holds; return the version after it."""
         with self._lock:
-            if slots := tuple(self._slots.get(job, ())):
+            if slots := self._slots.get(job):
                 claim = Claim(job, self._version, takes=(), gives=slots)
                 rooms: dict[int, _Room] = {}
                 self._try_gives(claim, rooms)
@@ -181,10 +179,10 @@ class Ledger:
     def _try_gives(self, claim: Claim, rooms: "dict[int, _Room]") -> list[Conflict]:
         """Add what the job gives back to the rooms; conflicts if it does not hold it."""
         conflicts = []
-        own = dict(self._slots.get(claim.job, {})) if claim.gives else {}
+        own = set(self._slots.get(claim.job, ())) if claim.gives else set()
         for slot in claim.gives:
             if slot in own:
-                del own[slot]  # nothing is given back twice
+                own.remove(slot)  # nothing is given back twice
                 self._room(self._index[slot.node], rooms).give(slot)
             else:
                 holders = self._holders(slot.node, slot.bits)
@@ -255,26 +253,34 @@ class Ledger:
             self._free[at] = room.free
             self._millicores[at] = room.millicores
             self._memory[at] = room.memory
-        for slot in claim.gives:
-            self._strike(claim.job, slot)
-        for slot in claim.takes:
-            self._enter(claim.job, slot)
+        self._strike(claim.job, claim.gives)
+        self._enter(claim.job, claim.takes)
         self._version += 1
 
-    def _enter(self, job: int, slot: Slot) -> None:
-        self._slots.setdefault(job, {})[slot] = None
-        jobs = self._jobs_on[self._index[slot.node]]
-        jobs[job] = jobs.get(job, 0) + 1
-
-    def _strike(self, job: int, slot: Slot) -> None:
-        slots = self._slots[job]
-        del slots[slot]
+    def _enter(self, job: int, slots: tuple[Slot, ...]) -> None:
         if not slots:
+            return
+        held, index, jobs_on = self._slots.get(job), self._index, self._jobs_on
+        self._slots[job] = slots if held is None else (*held, *slots)
+        for slot in slots:
+            jobs = jobs_on[index[slot.node]]
+            jobs[job] = jobs.get(job, 0) + 1
+
+    def _strike(self, job: int, slots: tuple[Slot, ...]) -> None:
+        if not slots:
+            return
+        held = self._slots[job]
+        gone = set() if held == slots else set(slots)  # most give back all that they hold
+        left = tuple([slot for slot in held if slot not in gone]) if gone else ()
+        if left:
+            self._slots[job] = left
+        else:
             del self._slots[job]
-        jobs = self._jobs_on[self._index[slot.node]]
-        jobs[job] -= 1
-        if not jobs[job]:
-            del jobs[job]
+        for slot in slots:
+            jobs = self._jobs_on[self._index[slot.node]]
+            jobs[job] -= 1
+            if not jobs[job]:
+                del jobs[job]
 
 
 class _Room:

@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from muster.core.quotas.demand import held_by_type
-from muster.model.cluster import Cluster
 from muster.model.job import Job
 from muster.model.pool import Entitlements, PoolTree
 from muster.model.reason import Code, Quantity
@@ -81,17 +79,16 @@ class Tallies:
             setattr(other, name, getattr(self, name).copy())
         return other
 
-    def enter(self, cluster: Cluster, state: JobState, sign: int) -> None:
-        """Add what a job has, or remove it with sign -1."""
+    def enter(self, state: JobState, sign: int, now: Counter[str], then: Counter[str]) -> None:
+        """Add what a job has now and once its change is done, by type, or remove it with sign -1."""
         if state.placement is None:
             return
-        now = held_by_type(cluster, state.placement.slots)
-        then = held_by_type(cluster, state.target.slots) if state.target else now
         if state.phase is Phase.PREEMPTING:
             then = Counter()
         self.add(self.used, self.fixed, state.job, then, sign)
         # A migration holds both placements, but only for a moment.
-        self.add(self.held, self.fixed_held, state.job, now | then, sign)
+        most = now if then is now else now | then
+        self.add(self.held, self.fixed_held, state.job, most, sign)
 
     def add(self, all_: Tally, fixed: Tally, job: Job, amounts: Amounts, sign: int) -> None:
         """Add amounts to the job's pool and its ancestors."""

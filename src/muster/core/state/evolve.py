@@ -28,6 +28,7 @@ from muster.core.state.node_room import (
     due,
     lacking,
     nothing_free,
+    renewed_node,
     turned,
     with_taken,
 )
@@ -64,8 +65,11 @@ from muster.model.event import (
     TasksLost,
 )
 from muster.model.placement import Placement, Slot
+from muster.model.renew import renewer
 from muster.model.topology import ConfigurationSet
 from muster.model.view import JobState, Phase, View
+
+_renewed = renewer(JobState)
 
 
 def evolve(view: View, events: Iterable[Event]) -> View:
@@ -227,7 +231,7 @@ class _Draft:
         for slot in slots:
             node = self.node(slot.node)
             self.put(
-                replace(
+                renewed_node(
                     node,
                     free=node.free | slot.bits,
                     millicores=node.millicores + slot.need.millicores,
@@ -263,12 +267,12 @@ def _begun(draft: _Draft, event: StartBegun | ResizeBegun | MigrateBegun) -> Job
     _reject_duplicates(event.job, event.placement)
     held = set(state.held())
     draft.take(event.job, (slot for slot in event.placement.slots if slot not in held))
-    begun = replace(state, phase=phase, generation=event.generation, batch=event.batch)
-    return replace(begun, plan=event.plan, planned=event.at if event.plan else 0.0)
+    begun = _renewed(state, phase=phase, generation=event.generation, batch=event.batch)
+    return _renewed(begun, plan=event.plan, planned=event.at if event.plan else 0.0)
 
 
 def _start_begun(draft: _Draft, event: StartBegun) -> None:
-    draft.jobs[event.job] = replace(
+    draft.jobs[event.job] = _renewed(
         _begun(draft, event),
         run=event.generation,
         placement=event.placement,
@@ -279,19 +283,19 @@ def _start_begun(draft: _Draft, event: StartBegun) -> None:
 
 
 def _change_begun(draft: _Draft, event: ResizeBegun | MigrateBegun) -> None:
-    draft.jobs[event.job] = replace(_begun(draft, event), target=event.placement)
+    draft.jobs[event.job] = _renewed(_begun(draft, event), target=event.placement)
 
 
 def _preempt_begun(draft: _Draft, event: PreemptBegun) -> None:
     state = draft.job(event.job)
     _expect(event.job, event.generation, state.generation)
-    draft.jobs[event.job] = replace(state, phase=advance(state.phase, PreemptBegun))
+    draft.jobs[event.job] = _renewed(state, phase=advance(state.phase, PreemptBegun))
 
 
 def _started(draft: _Draft, event: Started) -> None:
     state = draft.job(event.job)
     if not is_stale(state, event.generation, state.generation):
-        draft.jobs[event.job] = replace(state, phase=advance(state.phase, Started))
+        draft.jobs[event.job] = _renewed(state, phase=advance(state.phase, Started))
 
 
 def _changed(draft: _Draft, event: Resized | Migrated) -> None:
@@ -301,7 +305,7 @@ def _changed(draft: _Draft, event: Resized | Migrated) -> None:
     phase = advance(state.phase, type(event))
     kept = set(state.target.slots) if state.target else set()
     draft.free(slot for slot in state.held() if slot not in kept)
-    draft.jobs[event.job] = replace(
+    draft.jobs[event.job] = _renewed(
         _counted(state, event.at), phase=phase, placement=state.target, target=None
     )
 
@@ -322,39 +326,39 @@ def _requeued(draft: _Draft, event: Requeued) -> None:
     phase = advance(state.phase, Requeued)
     draft.free(state.held())
     idle = _idle(state, phase, event.at)
-    draft.jobs[event.job] = replace(idle, not_before=event.not_before)
+    draft.jobs[event.job] = _renewed(idle, not_before=event.not_before)
 
 
 def _held(draft: _Draft, event: JobHeld) -> None:
     state = draft.job(event.job)
     advance(state.phase, JobHeld)
-    draft.jobs[event.job] = replace(state, held_by=event.by)
+    draft.jobs[event.job] = _renewed(state, held_by=event.by)
 
 
 def _released(draft: _Draft, event: JobReleased) -> None:
     state = draft.job(event.job)
     advance(state.phase, JobReleased)
-    draft.jobs[event.job] = replace(state, held_by="")
+    draft.jobs[event.job] = _renewed(state, held_by="")
 
 
 def _reprioritised(draft: _Draft, event: Reprioritised) -> None:
     state = draft.job(event.job)
     advance(state.phase, Reprioritised)
-    draft.jobs[event.job] = replace(state, job=replace(state.job, priority=event.priority))
+    draft.jobs[event.job] = _renewed(state, job=replace(state.job, priority=event.priority))
 
 
 def _ending_changed(draft: _Draft, event: EndingChanged) -> None:
     state = draft.job(event.job)
     advance(state.phase, EndingChanged)
     program = replace(state.job.program, until=event.until, until_set=event.at)
-    draft.jobs[event.job] = replace(state, job=replace(state.job, program=program))
+    draft.jobs[event.job] = _renewed(state, job=replace(state.job, program=program))
 
 
 def _replanned(draft: _Draft, event: Replanned) -> None:
     state = draft.job(event.job)
     _expect(event.job, event.generation, state.generation)
     phase = advance(state.phase, Replanned)
-    draft.jobs[event.job] = replace(state, phase=phase, plan=event.plan, planned=event.at)
+    draft.jobs[event.job] = _renewed(state, phase=phase, plan=event.plan, planned=event.at)
 
 
 def _checkpointed(draft: _Draft, event: Checkpointed) -> None:
@@ -362,7 +366,7 @@ def _checkpointed(draft: _Draft, event: Checkpointed) -> None:
     if is_stale(state, event.generation, state.run):
         return
     phase = advance(state.phase, Checkpointed)
-    draft.jobs[event.job] = replace(state, phase=phase, checkpointed=event.at)
+    draft.jobs[event.job] = _renewed(state, phase=phase, checkpointed=event.at)
 
 
 def _tasks_lost(draft: _Draft, event: TasksLost) -> None:
@@ -375,8 +379,8 @@ def _tasks_lost(draft: _Draft, event: TasksLost) -> None:
             f"job {event.job}: the tasks left must be a part of those it had, and a whole gang"
         )
     draft.free(slot for slot in state.held() if slot not in kept)
-    left = replace(_counted(state, event.at), plan=None, generation=event.generation)
-    draft.jobs[event.job] = replace(left, phase=phase, placement=event.placement)
+    left = _renewed(_counted(state, event.at), plan=None, generation=event.generation)
+    draft.jobs[event.job] = _renewed(left, phase=phase, placement=event.placement)
 
 
 def _reshaped(draft: _Draft, event: Reshaped) -> None:
@@ -385,7 +389,7 @@ def _reshaped(draft: _Draft, event: Reshaped) -> None:
         raise EventError(f"job {event.job}: roles cannot change")
     phase = advance(state.phase, Reshaped)
     job = replace(state.job, roles=event.roles)
-    draft.jobs[event.job] = replace(state, phase=phase, job=job, reshaped=True)
+    draft.jobs[event.job] = _renewed(state, phase=phase, job=job, reshaped=True)
 
 
 def _ended(draft: _Draft, event: Ended) -> None:
@@ -405,7 +409,7 @@ def _dependency_met(draft: _Draft, event: DependencyMet) -> None:
     state = draft.job(event.job)
     advance(state.phase, DependencyMet)
     after = (replace(each, met=each.met or each.number == event.parent) for each in state.job.after)
-    draft.jobs[event.job] = replace(state, job=replace(state.job, after=tuple(after)))
+    draft.jobs[event.job] = _renewed(state, job=replace(state.job, after=tuple(after)))
 
 
 def _skipped(draft: _Draft, event: Skipped) -> None:
@@ -495,12 +499,12 @@ def _after_loss(draft: _Draft, state: JobState, event: NodeLost) -> JobState:
     if whole is None or state.phase is Phase.STARTING:  # one that starts has no work to lose
         phase = advance(state.phase, NodeLost)
         draft.free(left.slots)
-        return replace(_idle(state, phase, event.at), generation=state.generation + 1)
-    state = replace(_counted(state, event.at), generation=state.generation + 1, plan=None)
+        return _renewed(_idle(state, phase, event.at), generation=state.generation + 1)
+    state = _renewed(_counted(state, event.at), generation=state.generation + 1, plan=None)
     if there is None:
-        return replace(state, placement=here)
+        return _renewed(state, placement=here)
     # What it held for a target that is given up stays its own until the tasks there are gone.
-    return replace(state, placement=here if whole is there else left, target=whole)
+    return _renewed(state, placement=here if whole is there else left, target=whole)
 
 
 def _without(placement: Placement | None, node: str) -> Placement | None:
@@ -516,12 +520,12 @@ def _gang_whole(state: JobState, left: Placement) -> bool:
 
 def _counted(state: JobState, at: float) -> JobState:
     """Return the job with the service of its current devices counted up to now."""
-    return replace(state, served=state.attained(at), since=at)
+    return _renewed(state, served=state.attained(at), since=at)
 
 
 def _idle(state: JobState, phase: Phase, at: float) -> JobState:
     """Return the job without tasks. It keeps `submitted`, and so its place in the queue."""
-    return replace(
+    return _renewed(
         state,
         served=state.attained(at),
         since=None,

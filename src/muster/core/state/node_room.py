@@ -5,7 +5,10 @@ from dataclasses import replace
 from muster.model.cluster import Node, NodeState
 from muster.model.event import NodeDraining
 from muster.model.placement import Slot
+from muster.model.renew import renewer
 from muster.model.topology import ConfigurationSet
+
+renewed_node = renewer(Node)
 
 
 def contents(kind: ConfigurationSet) -> tuple[str, int, int, int]:
@@ -31,7 +34,7 @@ def lacking(node: Node, slot: Slot) -> str:
 
 
 def with_taken(node: Node, slot: Slot) -> Node:
-    return replace(
+    return renewed_node(
         node,
         free=node.free & ~slot.bits,
         millicores=node.millicores - slot.need.millicores,

@@ -13,7 +13,7 @@ from math import inf
 
 from muster.core.cycle.option_cache import OptionCache
 from muster.core.cycle.options import Option
-from muster.core.quotas.demand import held_by_type
+from muster.core.quotas.demand import held_by_type, now_and_then
 from muster.core.quotas.quotas import Tallies, user_key
 from muster.model.cluster import NodeState
 from muster.model.job import Job, Need, Role
@@ -67,7 +67,7 @@ class _Asked:
     def _tallies(self) -> Tallies:
         tallies = Tallies(self._view.pools)
         for state in self._view.jobs.values():
-            tallies.enter(self._view.cluster, state, 1)
+            tallies.enter(state, 1, *now_and_then(self._view.cluster, state))
         return tallies
 
     def start(self, job: Job) -> None:

@@ -23,10 +23,8 @@ from muster.model.outlook import Outlook
 from muster.model.placement import Placement, Slot
 from muster.model.reason import Holder, Quantity, Reason, RequestChange, Shortfall
 from muster.model.view import JobState
-from muster.policy.base import Allocation
 
 _MANY = (
-    Allocation,
     Decision,
     Holder,
     Job,

@@ -19,8 +19,13 @@ RAISED = 1e-4
 the bonus that serves them first, what is small is lost."""
 
 
+PAUSE = 0.001
+"""s of a pause that counts for more than `ROUNDING` of whatever a job is worth, `FIRMEST` included."""
+
+
 def may_fit(bids: Sequence[Bid], device_type: str, devices: int, room: Room) -> bool:
-    """Whether there are as many devices, of the only type that there is, as all these jobs can use."""
+    """Whether there are as many devices, of the only type that there is, as all these jobs of one pool
+    can use."""
     left = devices
     # The room of jobs that may be preempted is not that of others.
     if len({bid.job.preemptible for bid in bids}) > 1:
@@ -30,9 +35,9 @@ def may_fit(bids: Sequence[Bid], device_type: str, devices: int, room: Room) -> 
         if curve is None or len(bid.job.roles) > 1:
             return False
         left -= curve.useful
-        if left < 0 or room.limits_users(bid.job):
+        if left < 0:
             return False
-    return True
+    return not bids or not room.limits_users(bids[0].job)
 
 
 def best_for_all(
@@ -48,22 +53,28 @@ def best_for_all(
     """Return the workers that suit each job best; None: there are not enough for all, or one of them
     would rather wait. `lasts` and `wanted` as in `Bid.offer`; `first`: jobs served regardless of
     prices."""
-    elastic = [bid for bid in bids if not _gains(bid, device_type, lasts, now)]
-    for bid in elastic:
-        bid.price = 1.0
-    offers = offers_of(elastic, device_type, lasts, now, wanted=wanted)
-    counts = {}
-    for bid, offer in zip(elastic, offers, strict=True):
+    found, unsure = [0] * len(bids), list[int]()
+    for i, bid in enumerate(bids):
+        if _stays(bid, device_type) and bid.number not in first:
+            found[i], bid.price = bid.held, float(len(bid.curves[device_type].devices) > 1)
+        elif _gains(bid, device_type, lasts, now):
+            found[i] = bid.curves[device_type].workers[0]
+        else:
+            unsure.append(i)
+            bid.price = 1.0
+    offers = offers_of([bids[i] for i in unsure], device_type, lasts, now, wanted=wanted)
+    for i, offer in zip(unsure, offers, strict=True):
+        bid = bids[i]
         peak = bid.curves[device_type].peaks[-1] / min(1.0, bid.weight)
-        counts[bid.number] = _best(offer, RAISED * peak if bid.number in first else 0.0)
-    found = []
-    for bid in bids:
-        count = counts.get(bid.number, bid.curves[device_type].devices[0])
-        devices -= count
-        if not count or devices < 0:
-            return None
-        found.append(count // bid.each)
-    return found
+        found[i] = _best(offer, RAISED * peak if bid.number in first else 0.0) // bid.each
+    asked = sum([workers * bid.each for workers, bid in zip(found, bids, strict=True)])
+    return None if asked > devices or 0 in found else found
+
+
+def _stays(bid: Bid, device_type: str) -> bool:
+    """Whether it has the workers with which it is fastest: all others cost it a pause as well."""
+    known = bid.at_best and bid.here_only is None
+    return known and bid.type_held == device_type and bid.pause > PAUSE
 
 
 def _gains(bid: Bid, device_type: str, lasts: float, now: float) -> bool:
@@ -75,14 +86,15 @@ def _gains(bid: Bid, device_type: str, lasts: float, now: float) -> bool:
         has = bid.held == curve.workers[0] and bid.type_held == device_type
         return has and bid.outlook.here != 0.0
     stays = bid.stays(lasts, now)
-    return bid.pause < min(bid.pause + bid.left * float(curve.slowness[0]), stays)
+    return bid.pause < min(bid.pause + bid.left * curve.times[0], stays)
 
 
 def _best(offer: Offer, rounding: float) -> int:
     """Return the count that is worth most, the fewest of equals; 0: none is worth anything, or two
     are too close to tell."""
-    best = max(offer.values)
+    counts, values = offer
+    best = max(values)
     near = best - max(rounding, ROUNDING * best)
-    if best <= 0.0 or [value for value in offer.values if near <= value < best]:
+    if best <= 0.0 or [value for value in values if near <= value < best]:
         return 0
-    return offer.counts[offer.values.index(best)]
+    return counts[values.index(best)]

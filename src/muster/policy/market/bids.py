@@ -1,7 +1,8 @@
 """A job as Muster's own policy sees it: work left, weight, and the worth of every share."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from itertools import accumulate
 from math import inf
 from operator import attrgetter, mul
@@ -11,7 +12,7 @@ import numpy as np
 from muster.model.job import Job, Role
 from muster.model.outlook import Outlook
 from muster.model.view import JobState, View
-from muster.policy.base import Allocation, exactly
+from muster.policy.base import Allocation
 from muster.policy.market.deal import Offer
 from muster.policy.market.price_list import PriceList
 from muster.policy.market.prices import Array, gains, sizes, upto
@@ -33,25 +34,35 @@ STEEPEST = 20
 """Steps of priority beyond which weights do not grow: 2^20 is effectively infinite."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Curve:
-    """A job's speeds on one device type, by number of workers."""
+    """A job's speeds on one device type, by number of workers. Never changed; not frozen, since making
+    it then takes five times as long, and each new belief makes one."""
 
     workers: tuple[int, ...]
     devices: tuple[int, ...]
-    rates: Array
-    slowness: Array
+    counts: tuple[int, ...]
+    """The same, with 0 before them."""
+    speeds: Sequence[float]
+    times: Sequence[float]
     """s per unit of work."""
     peaks: tuple[float, ...]
     """The best speed with at most these workers."""
-    ladder: Array
-    """Work per s that each further device adds, on the concave hull."""
     servers: tuple[int, ...] = ()
     """Parameter servers for each number of workers; empty: none."""
     cheapest: float = 0.0
     """Fewest device-seconds of a unit of work."""
     useful: int = 0
     """Devices beyond which it is not faster."""
+    _ladder: Array | None = None
+
+    @property
+    def ladder(self) -> Array:
+        """Work per s that each further device adds, on the concave hull; worked out when a price is
+        asked for, which needs not be where there is enough for everybody."""
+        if self._ladder is None:
+            self._ladder = gains(self.devices, self.speeds)
+        return self._ladder
 
 
 Curves = Mapping[str, Curve]
@@ -129,19 +140,28 @@ def _curve(prospect: Prospect, device_type: str, capacity: int, thrift: float = 
     workers = sizes(prospect.gang, min(prospect.most, capacity // prospect.each))
     if thrift:
         workers = _thrifty(prospect, device_type, workers, thrift)
+    devices, offered = _in_devices(workers, prospect.each)
     servers = _all_servers(prospect, device_type, workers)
     rates = prospect.rates(device_type, workers, servers)
     if max(rates, default=0.0) <= NOTHING:
         return None
-    devices = tuple(count * prospect.each for count in workers)
     # Plain numbers: most curves have fewer than twenty.
-    slowness = [1.0 / rate if rate > NOTHING else inf for rate in rates]
+    slowness = _inverses(rates)
     peaks = tuple(accumulate(rates, max))
-    steps = gains(devices, rates)
     cheapest = min(map(mul, slowness, devices))
     useful = devices[rates.index(peaks[-1])]
-    speeds = np.array(rates), np.array(slowness)
-    return Curve(workers, devices, *speeds, peaks, steps, servers, cheapest, useful)
+    return Curve(workers, devices, offered, rates, slowness, peaks, servers, cheapest, useful)
+
+
+def _inverses(rates: Iterable[float]) -> list[float]:
+    return [1.0 / rate if rate > NOTHING else inf for rate in rates]
+
+
+@lru_cache(maxsize=1024)
+def _in_devices(workers: tuple[int, ...], each: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the devices of these workers, and the same with 0 before them."""
+    devices = tuple([count * each for count in workers])
+    return devices, (0, *devices)
 
 
 def _all_servers(prospect: Prospect, device_type: str, workers: Sequence[int]) -> tuple[int, ...]:
@@ -180,7 +200,10 @@ class Bid:
         self.number = state.number
         self.outlook = outlook
         self.curves = curves
-        self.each = state.job.workers.need.devices
+        spec = state.job.workers
+        self.each = spec.need.devices
+        self.most = spec.most
+        """The most workers that it asks for."""
         self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
         """Work left, adjusted for its uncertainty."""
         self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
@@ -194,8 +217,11 @@ class Bid:
         if self.held and state.job.mixes and len(view.cluster.configurations) > 1:
             self._tell_types_apart(workers_by_type(view, state))
         self._scattered = not self.had_beside and _scattered(view, state, self.type_held)
-        self._here = outlook.here if self._scattered else None
+        self.here_only = outlook.here if self._scattered else None
+        """Speed measured on more nodes than it needs; None: it is not on more."""
         self._measured: tuple[Measured, ...] = ()
+        self.changes = max(0, state.generation - 1)
+        """The changes that it has had, its first start not among them."""
         self._count_pauses(view, state)
         self.turn: bool | None = None
         """Whether its last change gave it more, or took some though nobody waited; None: neither."""
@@ -215,14 +241,22 @@ class Bid:
         curves = self.curves.values()
         self.asked = self.job.workers.gang * self.each
         """Devices of its gang."""
-        self.gang_rate = max((curve.peaks[0] for curve in curves), default=0.0)
+        self.gang_rate = max([curve.peaks[0] for curve in curves], default=0.0)
         """Speed of its gang, on its best type."""
-        self.cheapest = min((curve.cheapest for curve in curves), default=0.0)
+        self.cheapest = min([curve.cheapest for curve in curves], default=0.0)
         """Fewest device-seconds of a unit of its work."""
         own = self.curves.get(self.type_held or "")
-        self._has = self.held if own is not None and self.held in own.workers else None
-        """The workers that it has on its type, if it could be given as many."""
-        self._least = (own.workers[0] / own.workers[-1], float(own.rates[0])) if own else None
+        has = own is not None and self.held in own.workers
+        self._at = own.workers.index(self.held) if own is not None and has else None
+        """Where what it has on its type is among the numbers of workers that it could be given; None:
+        it is not."""
+        self._columns: dict[str, Array] = {}
+        """Of `columns`, by type, once asked for."""
+        self.at_best = (
+            own is not None and self._at is not None and own.speeds[self._at] == own.peaks[-1]
+        )
+        """Whether it has the workers with which it is fastest on its type."""
+        self._least = (own.workers[0] / own.workers[-1], own.speeds[0]) if own else None
         """The part of its largest share on its type that it cannot give up, and its speed with it."""
 
     def _count_pauses(self, view: View, state: JobState) -> None:
@@ -241,16 +275,31 @@ class Bid:
 
     def is_of(self, view: View, state: JobState, outlook: Outlook) -> bool:
         """Whether it would be made the same now, but for the job's progress."""
+        if state is not self.state or view.cluster.index is not self._nodes:
+            return False
+        return outlook is self.outlook or _BELIEVED(outlook) == self._believed
+
+    def holds_the_same(self, view: View, state: JobState) -> bool:
+        """Whether only what is believed of it may be another than when it was made."""
         same = state is self.state and view.cluster.index is self._nodes
-        return same and _BELIEVED(outlook) == self._believed
+        # Which of several types is its own depends on beliefs.
+        return same and not (state.job.mixes and len(view.cluster.configurations) > 1)
+
+    def believing(self, view: View, outlook: Outlook, curves: Curves) -> "Bid":
+        """Return the bid of the same job, holding the same, of which this is believed now."""
+        bid = self.to_deal(outlook)
+        bid.origin, bid.curves, bid._believed = bid, curves, _BELIEVED(outlook)
+        bid._count_pauses(view, bid.state)
+        bid._note_constants()
+        return bid
 
     def to_deal(self, outlook: Outlook) -> "Bid":
         """Return a copy with this progress, to be dealt to; `origin` stays as it was made."""
         bid = object.__new__(Bid)
-        bid.__dict__.update(self.__dict__)
+        bid.__dict__ = self.__dict__.copy()  # in half the time of a call that fills the other
         bid.origin, bid.outlook, bid.beside = self, outlook, {}
         bid.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
-        bid._here = outlook.here if self._scattered else None
+        bid.here_only = outlook.here if self._scattered else None
         return bid
 
     def _tell_types_apart(self, workers: Mapping[str, int]) -> None:
@@ -287,11 +336,11 @@ class Bid:
 
     def remember(self, known: Sequence[Measured], since: float, now: float) -> tuple[Measured, ...]:
         """Add the current measurement to those since some moment."""
-        if not known and self._here is None:  # most jobs, in most cycles
+        if not known and self.here_only is None:  # most jobs, in most cycles
             return ()
         found = {(each[0], each[1]): each for each in known if each[3] >= since}
-        if self._here is not None and self.type_held is not None and self.settled(now):
-            found[self.type_held, self.held] = (self.type_held, self.held, self._here, now)
+        if self.here_only is not None and self.type_held is not None and self.settled(now):
+            found[self.type_held, self.held] = (self.type_held, self.held, self.here_only, now)
         self._measured = tuple(found.values())
         return self._measured
 
@@ -300,21 +349,56 @@ class Bid:
 
         `wanted`: whether a job waits that could have those that this one leaves.
         """
-        pause, left, price, unpaid, stays = self.terms(device_type, horizon, now)
-        rates, slowness = self.had(device_type)
-        lasts = np.minimum(pause + left * slowness, stays)
-        worth = price * rates * (1.0 - np.minimum(1.0, (pause + unpaid) / lasts))
-        return self.offered(device_type, worth.tolist(), horizon, now, wanted=wanted)
+        pause, left, price, unpaid, stays, joining = self.terms(device_type, horizon, now)
+        costs, values = pause + unpaid, list[float]()
+        for rate, time in zip(*self.had(device_type), strict=True):  # hot path: no calls
+            lasts = pause + left * time
+            lasts = lasts if lasts < stays else stays
+            values.append(price * rate * (1.0 - (costs / lasts if costs < lasts else 1.0)))
+        if joining:
+            times = self.had(device_type)[1]
+            for i, more in enumerate(self._gained(device_type)):
+                if more:
+                    lasts = left * times[i] + joining * more
+                    lasts = lasts if lasts < stays else stays
+                    values[i] *= 1.0 - more * (joining / lasts if joining < lasts else 1.0)
+        return self.offered(device_type, values, now, wanted=wanted)
 
     def terms(
         self, device_type: str, horizon: float, now: float
-    ) -> tuple[float, float, float, float, float]:
-        """Return what its worths follow from: pause, work left, price, s of a pause to come, and s for
-        which a share of it lasts."""
-        unpaid = self._unpaid(now) if self._held_of(device_type) is not None else 0.0
-        moves = self.held and device_type != self.type_held and self.outlook.spread > 0.0
-        price = self.price * (1.0 - UNSURE) if moves else self.price
-        return self.pause, self.left, price, unpaid, self.stays(horizon, now)
+    ) -> tuple[float, float, float, float, float, float]:
+        """Return what its worths follow from: pause, work left, price, s of a pause to come, s for
+        which a share of it lasts, and s until further workers have joined."""
+        unpaid, price, joining = 0.0, self.price, 0.0
+        if device_type == self.type_held:
+            since = self.state.since  # hot path: of every job in every cycle, so calls count
+            joining = self.joining if self._at is not None else 0.0
+            if since is not None and self._at is not None and since + self.paused > now:
+                unpaid = since + self.paused - now
+        elif self.held and self.outlook.spread > 0.0:
+            price *= 1.0 - UNSURE
+        return self.pause, self.left, price, unpaid, self.stays(horizon, now), joining
+
+    def columns(self, device_type: str) -> Array:
+        """Return speeds, their inverses, and what further workers gain it, (3, numbers of workers)."""
+        known = None if self._measured else self._columns.get(device_type)
+        if known is None:
+            known = np.array([*self.had(device_type), self._gained(device_type)])
+            if not self._measured:
+                self._columns[device_type] = known
+        return known
+
+    def _gained(self, device_type: str) -> list[float]:
+        """Return the part by which each number of workers is faster than what it has there: that is not
+        worth anything before they have joined. Until then the job goes on as it is, and so lasts longer
+        than with them from now on."""
+        curve = self.curves[device_type]
+        at = self._at if device_type == self.type_held else None
+        if at is None:
+            return [0.0] * len(curve.times)
+        speed = curve.speeds[at]
+        more = [1.0 - speed * time for time in curve.times[at + 1 :]]
+        return [0.0] * (at + 1) + [each if each > 0.0 else 0.0 for each in more]
 
     def stays(self, horizon: float, now: float) -> float:
         """Return the s for which a share of the job lasts: by the changes that it has had, with one in
@@ -322,61 +406,38 @@ class Bid:
         lasting = (horizon + now - self.state.submitted) / (1 + self.changes)
         return lasting if lasting < horizon else horizon
 
-    @property
-    def changes(self) -> int:
-        """The changes that it has had, its first start not among them."""
-        generation = self.state.generation
-        return generation - 1 if generation > 1 else 0
-
-    def offered(
-        self, device_type: str, values: list[float], horizon: float, now: float, *, wanted: bool
-    ) -> Offer:
+    def offered(self, device_type: str, values: list[float], now: float, *, wanted: bool) -> Offer:
         """Return the offer, given what each count is worth to one that does not have it."""
-        curve, held, at = self.curves[device_type], self._held_of(device_type), 0
-        if held is not None:
-            at = curve.workers.index(held)
-            values[at] = self.price * (float(curve.rates[at]) if self._here is None else self._here)
-            if self.joining:
-                self._count_joining(curve, at, values, self.stays(horizon, now))
-        if firm := self._firm():
+        curve, price = self.curves[device_type], self.price
+        at = self._at if device_type == self.type_held else None
+        if at is not None:
+            values[at] = price * (curve.speeds[at] if self.here_only is None else self.here_only)
+        if self._least is not None and (firm := self._firm(*self._least)):
             values = [value + firm for value in values]
-        if held is None:
-            return Offer((0, *curve.devices), (0.0, *values))
+        if at is None:
+            return Offer(curve.counts, (0.0, *values))
         first, last = self._within(at, len(values), now, wanted=wanted)
+        if last - first == len(values):
+            return Offer(curve.counts, (0.0, *values))
         return Offer((0, *curve.devices[first:last]), (0.0, *values[first:last]))
 
-    def _count_joining(self, curve: Curve, at: int, values: list[float], stays: float) -> None:
-        """Take off what more workers are not worth before they have joined: until then the job goes on
-        as it is, and so lasts longer than with them from now on."""
-        for i in range(at + 1, len(values)):
-            more = 1.0 - float(curve.rates[at] * curve.slowness[i])
-            if more > 0.0:
-                lasts = min(stays, self.left * float(curve.slowness[i]) + self.joining * more)
-                values[i] *= 1.0 - more * min(1.0, self.joining / lasts)
-
-    def _held_of(self, device_type: str) -> int | None:
-        """Return the workers that it has on the type, if it could be given as many."""
-        return self._has if device_type == self.type_held else None
-
-    def _firm(self) -> float:
+    def _firm(self, rigid: float, rate: float) -> float:
         """Return what running on is worth beyond its work, equal for every count and type: it decides
-        whether the job runs on, not with what."""
-        if self._least is None:
-            return 0.0
-        rigid, rate = self._least
+        whether the job runs on, not with what. `rigid`: the part of its largest share that it cannot
+        give up, with which it has this speed."""
         return (firmness(self.outlook.spread, rigid) - 1.0) * self.price * rate
 
     def lasts(self, device_type: str, workers: int, horizon: float) -> float:
         """Return the s for which it would have these workers, until it ends and at most `horizon`."""
         curve = self.curves[device_type]
-        slowness = float(curve.slowness[curve.workers.index(workers)])
+        slowness = curve.times[curve.workers.index(workers)]
         return min(horizon, self.pause + self.left * slowness)
 
     def stop_cost(self) -> float:
         """Return what a stop costs it, the work of another start, in s of everybody's waiting."""
         curve = self.curves[self.type_held or ""]
         at = curve.workers.index(self.held) if self.held in curve.workers else 0
-        return self.price * float(curve.rates[at]) * self.start
+        return self.price * curve.speeds[at] * self.start
 
     @property
     def worked_at(self) -> float:
@@ -386,9 +447,12 @@ class Bid:
     def _within(self, at: int, end: int, now: float, *, wanted: bool) -> tuple[int, int]:
         """Return the range of what it may be given: a change is not undone before it can have paid
         off, nor by beliefs alone before it was measured."""
-        paid, stands = self.settled(now), not self.settled(now - STANDS)
-        grows = paid and not (stands and self.turn is False)
-        shrinks = paid and not (stands and self.turn)
+        since = self.state.since
+        if since is None or now - STANDS > since + self.paused:
+            return 0, end
+        paid = now > since + self.paused
+        grows = paid and self.turn is not False
+        shrinks = paid and not self.turn
         makes_way = wanted and (paid or not self.job.restarts)
         return (0 if shrinks or makes_way else at), (end if grows else at + 1)
 
@@ -400,41 +464,36 @@ class Bid:
             return True
         return None if wanted else False
 
-    def had(self, device_type: str) -> tuple[Array, Array]:
+    def had(self, device_type: str) -> tuple[Sequence[float], Sequence[float]]:
         """Return speeds and their inverses, capped by recent measurements: what was just spread over
         too many nodes would be so again."""
         curve = self.curves[device_type]
         if not self._measured:
-            return curve.rates, curve.slowness
+            return curve.speeds, curve.times
         caps = {k: rate for t, k, rate, _ in self._measured if t == device_type and k in curve.workers}
         if not caps:
-            return curve.rates, curve.slowness
-        rates = curve.rates.copy()
+            return curve.speeds, curve.times
+        rates = list(curve.speeds)
         for workers, rate in caps.items():
             at = curve.workers.index(workers)
             rates[at] = max(NOTHING, min(rates[at], rate))
-        return rates, np.divide(1.0, rates, out=np.full(len(rates), np.inf), where=rates > NOTHING)
+        return rates, _inverses(rates)
 
     def settled(self, now: float) -> bool:
         """Whether the pause of its last change is over."""
         since = self.state.since
         return since is None or now > since + self.paused
 
-    def _unpaid(self, now: float) -> float:
-        """Return the s of that pause that are still to come."""
-        since = self.state.since
-        ends = now if since is None else since + self.paused
-        return ends - now if ends > now else 0.0
-
     def gets(self) -> Allocation:
         """Return its allocation. Changing only the batch costs nothing."""
-        if not self.workers:
-            return exactly(self.number, 0)
+        workers = self.workers
+        if not workers:
+            return Allocation(self.number, 0, 0)
         curve = self.curves[self.type]
-        servers = curve.servers[curve.workers.index(self.workers)] if curve.servers else None
-        batch = self.outlook.speed.batch(self.type, self.workers)
-        dealt = exactly(self.number, self.workers, servers=servers, device_type=self.type, batch=batch)
-        return replace(dealt, beside=tuple(sorted(self.beside.items()))) if self.beside else dealt
+        servers = curve.servers[curve.workers.index(workers)] if curve.servers else None
+        batch = self.outlook.speed.batch(self.type, workers)
+        beside = tuple(sorted(self.beside.items())) if self.beside else ()
+        return Allocation(self.number, workers, workers, servers, self.type, batch, beside)
 
 
 def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
@@ -470,5 +529,8 @@ def bid_on(
         if curves is None:
             prospect = Prospect(view, state, now)
             curves = alike[key] = curves_of(prospect, types, memory.capacity, thrift)
-        known = Bid(view, state, outlook, curves)
+        if known is not None and known.holds_the_same(view, state):
+            known = known.believing(view, outlook, curves)
+        else:
+            known = Bid(view, state, outlook, curves)
     return known.to_deal(outlook)

@@ -8,9 +8,9 @@ best(n) = max over a job's counts k of best'(n - k) + value(k).
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,7 @@ SIMPLE = 4
 """Jobs that are solved faster than narrowed down."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """Counts of devices a job could use, rising from 0, and their values; 0 is worth 0."""
 
     counts: tuple[int, ...]

@@ -53,6 +53,8 @@ class _Table:
         self.values = np.array([[*row, *lacks[len(row) :]] for row in values])
         self.devices = devices
         self._rows = np.arange(len(counts))
+        self._first = width * self._rows
+        """Where each row begins."""
 
     def settle(self) -> tuple[Whole, float]:
         """Return the lowest price found at which no more devices are asked for than there are, and
@@ -95,4 +97,4 @@ class _Table:
         return float(self.values[self._rows, picks].sum())
 
     def _asked(self, picks: Whole) -> int:
-        return int(self.counts[self._rows, picks].sum())
+        return int(np.add.reduce(self.counts.take(self._first + picks)))

@@ -37,28 +37,32 @@ def hull(counts: Sequence[int], values: Sequence[float]) -> list[int]:
     """Return the corners of the least concave, rising function above these points, from the first."""
     if len(counts) == 2:  # most jobs are of one size
         return [0, 1] if values[1] > values[0] else [0]
-    corners = [0]
+    corners, steps = [0], list[tuple[float, int]]()
+    value, count = values[0], counts[0]
     for i in range(1, len(counts)):
-        if values[i] <= values[corners[-1]]:
+        rise, run = values[i] - value, counts[i] - count
+        if rise <= 0.0:
             continue
-        while len(corners) > 1:
-            a, b = corners[-2], corners[-1]
-            rise, run = values[b] - values[a], counts[b] - counts[a]
-            if rise * (counts[i] - counts[b]) > (values[i] - values[b]) * run:
-                break
+        while steps and steps[-1][0] * run <= rise * steps[-1][1]:  # it would not be concave
+            steps.pop()
             corners.pop()
+            rise, run = values[i] - values[corners[-1]], counts[i] - counts[corners[-1]]
+        steps.append((rise, run))
         corners.append(i)
+        value, count = values[i], counts[i]
     return corners
 
 
 def gains(devices: Sequence[int], speeds: Sequence[float]) -> Array:
     """Return what each further device adds to a job's speed, on the concave hull."""
     counts, values = (0, *devices), (0.0, *speeds)
-    corners = hull(counts, values)
     found: list[float] = []
-    for a, b in pairwise(corners):
+    for a, b in pairwise(hull(counts, values)):
         step = counts[b] - counts[a]
-        found += [(values[b] - values[a]) / step] * step
+        if step == 1:
+            found.append(values[b] - values[a])
+        else:
+            found += [(values[b] - values[a]) / step] * step
     return np.array(found, dtype=float)
 
 

@@ -62,7 +62,7 @@ class Trials:
                     found[bid.number] = Trial(workers, self.now, _failed(found, bid), True, where)
                     self._lend(bid, where, workers)
                     break
-        again = min((self._again(bid, found) for bid in bids if idle), default=inf)
+        again = min([self._again(bid, found) for bid in bids], default=inf) if idle else inf
         return found, again
 
     def _goes_on(self, bid: Bid, trial: Trial) -> Trial | None:
@@ -101,7 +101,7 @@ class Trials:
         """Return the type to try it on, the one believed fastest, and as many workers as it has."""
         untried = (each for each in bid.outlook.untried if each in bid.curves)
         found = [
-            (float(bid.curves[each].rates[bid.curves[each].workers.index(bid.held)]), each)
+            (bid.curves[each].speeds[bid.curves[each].workers.index(bid.held)], each)
             for each in untried
             if bid.held in bid.curves[each].workers and self.room.most(bid.job, each) >= bid.held
         ]
@@ -124,29 +124,31 @@ class Trials:
         """Return when the job's trial ends, or could begin."""
         trial = found.get(bid.number)
         if trial is not None and trial.open:
-            moments = (self._enough(bid), trial.since + self.horizon)
-        elif _could(bid):
-            moments = (self._due(bid, found), self._enough(bid))
-        else:
+            moments: tuple[float, ...] = (self._enough(bid), trial.since + self.horizon)
+        elif not _could(bid):
             return inf
-        return min((moment for moment in moments if moment > self.now), default=inf)
+        elif trial is None or not trial.failed:
+            moments = (self._enough(bid),)
+        else:
+            moments = (self._due(bid, found), self._enough(bid))
+        return min([moment for moment in moments if moment > self.now], default=inf)
 
 
 def _could(bid: Bid) -> bool:
     """Whether it keeps or starts with what it was dealt, and could use more or something else."""
-    if bid.beside:
+    untried = bid.outlook.untried
+    if not untried and not _could_grow(bid):
         return False
-    if not bid.workers or bid.outlook.spread <= 0.0:
+    if bid.beside or not bid.workers or bid.outlook.spread <= 0.0:
         return False
     if bid.held and not (bid.held == bid.workers and bid.type == bid.type_held):
         return False
-    untried = bid.outlook.untried
-    return _could_grow(bid) or (bool(untried) and any(each in bid.curves for each in untried))
+    return _could_grow(bid) or any(each in bid.curves for each in untried)
 
 
 def _could_grow(bid: Bid) -> bool:
     """Whether it could use more workers without a restart."""
-    return not bid.job.restarts and bid.workers < bid.job.workers.most
+    return bid.workers < bid.most and not bid.job.restarts
 
 
 def _failed(found: Mapping[int, Trial], bid: Bid) -> int:

@@ -46,7 +46,10 @@ def has_all(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
     if allocation.device_type is None or not placed.slots[0].bits:
         return True
     cluster = cycle.view.cluster
-    if len(cluster.configurations) > 1 and state.job.mixes:
+    if len(cluster.configurations) == 1:
+        (kind,) = cluster.configurations.values()
+        return kind.device_type == allocation.device_type
+    if state.job.mixes:
         return False  # it may have devices of several types, or be lent some
     kind = cluster.configuration_of(cluster.node(placed.slots[0].node))
     return kind.device_type == allocation.device_type
