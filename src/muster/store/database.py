@@ -103,6 +103,11 @@ class Database:
                 self._claim = SessionClaim.take(self._connected())
             return self._claim is not None
 
+    @property
+    def is_claimed(self) -> bool:
+        """Whether the claim was taken here: nobody else writes."""
+        return self._claim is not None
+
     def holds(self) -> bool:
         """Whether the claim is still held."""
         with self._lock:

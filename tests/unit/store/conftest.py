@@ -39,7 +39,7 @@ def postgres(server: Any) -> Postgres:
         name = f"muster{next(numbers)}"
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
-        return server.get_uri(database=name)
+        return str(server.get_uri(database=name))
 
     return make
 

@@ -21,16 +21,14 @@ def newest_first(
     return store.filtered(wanted, statuses=statuses, before=before, limit=limit), {}
 
 
-def active_first(
-    store: Store, wanted: JobFilter, statuses: tuple[str, ...], cursor: str | None, limit: int
-) -> Found:
-    """Return a page with the active jobs first, and on the first page the counts of all."""
+def groups_asked(
+    statuses: tuple[str, ...], cursor: str | None
+) -> tuple[list[tuple[str, ...]], int | None]:
+    """Return the statuses of a page with the active jobs first, by groups, and the number before which
+    it begins in the first of them."""
     first, before = _position(cursor)
     asked = [tuple(each for each in group if not statuses or each in statuses) for group in GROUPS]
-    if not asked[first]:
-        before = None
-    groups = [group for group in asked[first:] if group]
-    return store.grouped(wanted, groups, before=before, limit=limit, counted=cursor is None)
+    return [group for group in asked[first:] if group], before if asked[first] else None
 
 
 def cursor_after(record: JobRecord, query: JobQuery) -> str:
