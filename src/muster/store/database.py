@@ -1,6 +1,7 @@
 """Connections: many readers, one writer, and the claim to be the only writing daemon."""
 
 import os
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,14 @@ from threading import Lock
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    DisconnectionError,
+    IntegrityError,
+    SQLAlchemyError,
+)
 
 from muster.store.checkpoints import LONGEST, Checkpointer
 from muster.store.claim import FileClaim, SessionClaim, StoreClaim
@@ -19,6 +27,10 @@ BUSY_SECONDS = 10.0
 """How long a write waits for another process (a backup, a second daemon opening the store)."""
 WAL_BYTES = 64 * 2**20
 """Size to which SQLite truncates its log after a burst; by default it never shrinks."""
+POOL: dict[str, Any] = {"pool_size": 15, "max_overflow": 0, "pool_use_lifo": True}
+"""Connections are kept: in a flood of requests more than the usual five are busy at once, and each of
+the others would be made for one statement. The last one used is used again: it has its statements
+prepared."""
 OPEN_LOCK = 0x6D75737465720001
 """PostgreSQL advisory lock held during migrations: "muster" and a number."""
 POSTGRES: dict[str, Any] = {
@@ -86,10 +98,15 @@ class Database:
                 if self._claim is not None:
                     self._checkpoints = Checkpointer(Path(str(self._url.database)))
             else:
-                # A fresh one from the pool, which pings it: the database may have restarted.
+                # A fresh one, which is looked at first: the database may have restarted.
                 self._disconnect()
                 self._claim = SessionClaim.take(self._connected())
             return self._claim is not None
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether the claim was taken here: nobody else writes."""
+        return self._claim is not None
 
     def holds(self) -> bool:
         """Whether the claim is still held."""
@@ -186,6 +203,7 @@ def _sqlite(url: URL) -> Engine:
         isolation_level="AUTOCOMMIT",
         hide_parameters=True,
         connect_args={"timeout": BUSY_SECONDS},
+        **POOL,
     )
     event.listen(engine, "connect", _set_pragmas)
     return engine
@@ -202,15 +220,30 @@ def _set_pragmas(connection: Any, _: object) -> None:
 
 def _postgres(url: URL) -> Engine:
     try:
-        return create_engine(
+        engine = create_engine(
             url,
             isolation_level="AUTOCOMMIT",
             hide_parameters=True,
-            pool_pre_ping=True,
             connect_args={name: value for name, value in POSTGRES.items() if name not in url.query},
+            **POOL,
         )
     except ModuleNotFoundError as problem:
         raise StoreError("PostgreSQL needs its driver: pip install 'musterd[postgres]'") from problem
+    event.listen(engine, "checkout", _refuse_ended)
+    return engine
+
+
+def _refuse_ended(connection: Any, *_: object) -> None:
+    """Have another connection made in place of one that the server has ended, as by a restart.
+
+    Between two statements a server says nothing, unless it says goodbye: to look whether something is
+    there to be read takes a microsecond. To ask whether it answers would be a round trip before each
+    statement, as long as the statement itself.
+    """
+    looked = select.poll()
+    looked.register(connection.fileno(), select.POLLIN)
+    if looked.poll(0):
+        raise DisconnectionError("the server has ended the connection")
 
 
 def _cause(problem: Exception) -> str:

@@ -28,6 +28,20 @@ class JobFilter:
     until: float | None = None
     """Submitted before this time."""
 
+    @property
+    def by_owner(self) -> bool:
+        """Whether user and pool are all that it asks of a job."""
+        return (self.name, self.labels, self.since, self.until) == (None, (), None, None)
+
+    def shows(self, user: str, pool: str) -> bool:
+        """Whether it asks for jobs of this user in this pool, as far as it depends on them."""
+        if self.user not in (None, user) or self.pool not in (None, pool):
+            return False
+        if self.users_or_pools is None:
+            return True
+        mine, shared = self.users_or_pools
+        return user == mine or pool in shared
+
 
 def conditions(dialect: str, wanted: JobFilter, *, counting: bool = False) -> list[ColumnElement[bool]]:
     """Return what a job's row must have, whoever may see it.

@@ -1,15 +1,18 @@
 """The journal: facts in order, numbered without gaps."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select
+from sqlalchemy import Connection, Select, bindparam, delete, func, insert, or_, select
 
 from muster.model.task import Fact, job_of
 from muster.store.batch import Journalled
 from muster.store.codec import decode_fact, encode_fact
 from muster.store.schema import jobs, journal
 
+STATEMENTS = 256
+"""Statements kept: one for each caller who follows."""
 PRUNED_AT_ONCE = 50_000
 """Rows removed at once: writes wait some 0.1 s."""
 
@@ -75,18 +78,29 @@ def changes(
 
     Those of others are left out here and not later, so that a full page of theirs hides nothing.
     """
+    query = _changes(number is not None, after is None, users_or_pools)
+    wanted = {"of_number": number, "after": after, "most": limit}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    found = _entries(connection.execute(query, given))
+    return found[::-1] if after is None else found
+
+
+@lru_cache(STATEMENTS)
+def _changes(
+    of_job: bool, latest: bool, users_or_pools: tuple[str, tuple[str, ...]] | None
+) -> Select[Any]:
+    """Return the statement of `changes`: whoever follows the journal asks again and again."""
     named = journal.outerjoin(jobs, jobs.c.number == journal.c.number)
     query = select(journal.c.seq, journal.c.kind, journal.c.body, jobs.c.name).select_from(named)
-    if number is not None:
-        query = query.where(journal.c.number == number)
+    if of_job:
+        query = query.where(journal.c.number == bindparam("of_number"))
     if users_or_pools is not None:
         user, pools = users_or_pools
         query = query.where(or_(jobs.c.user == user, jobs.c.pool.in_(pools)))
-    if after is None:
-        latest = query.order_by(journal.c.seq.desc()).limit(limit)
-        return _entries(connection.execute(latest))[::-1]
-    query = query.where(journal.c.seq > after).order_by(journal.c.seq).limit(limit)
-    return _entries(connection.execute(query))
+    query = query.limit(bindparam("most"))
+    if latest:
+        return query.order_by(journal.c.seq.desc())
+    return query.where(journal.c.seq > bindparam("after")).order_by(journal.c.seq)
 
 
 def prune(connection: Connection, upto: int) -> None:

@@ -112,19 +112,23 @@ def page_of(
     return newest(found, wanted.users_or_pools, limit)
 
 
-def counts(connection: Connection, wanted: JobFilter) -> dict[str, int]:
-    """Return the number of these jobs by status."""
+def counts(connection: Connection, wanted: JobFilter, statuses: tuple[str, ...] = ()) -> dict[str, int]:
+    """Return the number of these jobs by status; `statuses`: only of these."""
     found: Counter[str] = Counter()
-    for way in counts_of(connection.dialect.name, wanted):
+    for way in counts_of(connection.dialect.name, wanted, statuses):
         found.update({row[0]: row[1] for row in connection.execute(way)})
     return dict(found)
 
 
 @lru_cache(STATEMENTS)
-def counts_of(dialect: str, wanted: JobFilter) -> tuple[Select[Any], ...]:
+def counts_of(
+    dialect: str, wanted: JobFilter, statuses: tuple[str, ...] = ()
+) -> tuple[Select[Any], ...]:
     """Return the statements that count these jobs by status: one for each index."""
     query = select(jobs.c.status, func.count()).group_by(jobs.c.status)
     query = query.where(*conditions(dialect, wanted, counting=True))
+    if statuses:
+        query = query.where(jobs.c.status.in_(statuses))
     if wanted.users_or_pools is None:
         return (query,)
     mine, shared = wanted.users_or_pools

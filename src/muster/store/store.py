@@ -4,8 +4,9 @@ Calls block on the database and are thread-safe. Everything written is committed
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -45,11 +46,12 @@ from muster.store.batch import (
 )
 from muster.store.codec import decode_record
 from muster.store.database import Database
+from muster.store.ended_counts import EndedCounts
 from muster.store.errors import UnwritableError
 from muster.store.job_filter import JobFilter
 from muster.store.schema import jobs, keys, labels, notes, predictions, settings, tokens
 from muster.store.spans import OwnedSpan
-from muster.wire.api.job_records import JobRecord, PredictionRecord
+from muster.wire.api.job_records import OVER, JobRecord, PredictionRecord
 from muster.wire.api.sweep_records import SweepRecord
 from muster.wire.api.trust_records import ActRecord, IdentityRecord, InvitationRecord, TokenRecord
 
@@ -75,6 +77,7 @@ class Store:
         self._unpruned: dict[str, int] = {}
         """Notes of each kind since the last pruning."""
         self._curves = curves.CurveRows()
+        self._ended = EndedCounts()
 
     def write(self, batch: Batch) -> tuple[int, int]:
         """Store a batch atomically. Return the numbers of its first and last fact; without facts the
@@ -99,6 +102,8 @@ class Store:
             spans.put(connection, batch.spans)
             forecasts.put(connection, batch.forecasts)
             forecasts.score(connection, batch.outcomes)
+        if any(record.status in OVER for record in batch.records):
+            self._ended.drop()
         return span
 
     def snapshot_part(self, seq: int, part: int, body: bytes) -> None:
@@ -190,11 +195,11 @@ class Store:
         *,
         before: int | None = None,
         limit: int = 100,
-        counted: bool = False,
+        counted: tuple[str, ...] = (),
     ) -> tuple[list[JobRecord], dict[str, int]]:
-        """Return these jobs by groups of statuses, each newest first, and if `counted` the number of
-        all by status: over one connection, since to begin with one is a round trip to PostgreSQL.
-        `before`: the last number of the previous page, which is in the first group."""
+        """Return these jobs by groups of statuses, each newest first, and the number of those of the
+        statuses `counted`. `before`: the last number of the previous page, which is in the first
+        group."""
         found: list[JobRecord] = []
         with self._database.reading() as connection:
             dialect = connection.dialect.name
@@ -204,11 +209,23 @@ class Store:
                     statement = lists.page_of(dialect, wanted, statuses, before, left)
                     found += lists.page(connection, statement)
                 before = None
-            return found, lists.counts(connection, wanted) if counted else {}
+            return found, self._counts(connection, wanted, counted) if counted else {}
+
+    def ended_counts(self, wanted: JobFilter) -> Mapping[str, int] | None:
+        """Return the number of these jobs that have ended by status, if it is known without asking the
+        database."""
+        return self._ended.known(wanted)
+
+    def _counts(
+        self, connection: Connection, wanted: JobFilter, statuses: tuple[str, ...]
+    ) -> dict[str, int]:
+        count = partial(lists.counts, connection, wanted, statuses)
+        keep = statuses == OVER and self._database.is_claimed  # else others may write
+        return self._ended.counted(wanted, count) if keep else count()
 
     def job(self, number: int) -> JobRecord | None:
         """Return the job of a number."""
-        return self._job(select(jobs.c.body).where(jobs.c.number == number))
+        return self._job(_JOB, {"of_number": number})
 
     def named(self, user: str, name: str) -> JobRecord | None:
         """Return a user's newest job of a name."""
@@ -312,7 +329,9 @@ class Store:
     def drop_jobs(self, before: float) -> int:
         """Remove some of the jobs that ended before a moment, and all about them; return how many."""
         with self._database.writing() as connection:
-            return retention.drop_jobs(connection, before)
+            dropped = retention.drop_jobs(connection, before)
+        self._ended.drop()
+        return dropped
 
     def thin_curves(self, before: float) -> int:
         """Thin curves of some of the jobs submitted before a moment; return how many were looked at."""
@@ -341,7 +360,7 @@ class Store:
 
     def token(self, digest: str) -> TokenRecord | None:
         """Return the token whose secret has this digest."""
-        rows = self._rows(_TOKENS.where(tokens.c.digest == digest))
+        rows = self._rows(_TOKEN, {"of_digest": digest})
         return TokenRecord(*rows[0]) if rows else None
 
     def token_digest(self, prefix: str) -> str | None:
@@ -457,8 +476,8 @@ class Store:
         with self._database.reading() as connection:
             return list(connection.execute(query, values or {}))
 
-    def _job(self, query: Select[Any]) -> JobRecord | None:
-        rows = self._rows(query)
+    def _job(self, query: Select[Any], values: dict[str, Any] | None = None) -> JobRecord | None:
+        rows = self._rows(query, values)
         return decode_record(rows[0].body, JobRecord) if rows else None
 
     def _prune_notes(self, connection: Connection, added: tuple[Note, ...]) -> None:
@@ -471,8 +490,10 @@ class Store:
 
 
 _KEY = select(keys).where(keys.c.user == bindparam("of_user"), keys.c.key == bindparam("of_key"))
-"""Made once, since every submission asks: making a statement takes longer than running it."""
+"""Made once, as the others here: making a statement takes longer than running it."""
 _TOKENS = select(tokens.c.name, tokens.c.user, tokens.c.role, tokens.c.created, tokens.c.used)
+_TOKEN = _TOKENS.where(tokens.c.digest == bindparam("of_digest"))
+_JOB = select(jobs.c.body).where(jobs.c.number == bindparam("of_number"))
 
 
 def open_store(url: str, *, keep_events: int = KEEP_EVENTS, keep_notes: int = KEEP_NOTES) -> Store:

@@ -40,6 +40,7 @@ from muster.daemon.loop.fold import Turn, fold
 from muster.daemon.loop.follow import Follower
 from muster.daemon.loop.foretold import Foretold
 from muster.daemon.loop.job_summaries import JobSummary, explain_barred, fold_summaries
+from muster.daemon.loop.live_jobs import LiveJobs, standings
 from muster.daemon.loop.log_facts import log_facts
 from muster.daemon.loop.node_news import NodeNews
 from muster.daemon.loop.places import QueuePlaces
@@ -123,7 +124,7 @@ class Daemon:
         self.beliefs, self.metrics, self.pace = beliefs, metrics, pace or Pace()
         self._performer = performer
         self.summaries: dict[int, JobSummary] = {}
-        self._recent = RecentRecords()
+        self.recent, self.live = RecentRecords(), LiveJobs()
         self.sights: dict[int, Sight] = {}
         """What this daemon has seen of each gang."""
         self.follower = Follower(self)
@@ -364,7 +365,9 @@ class Daemon:
             summary = self.summaries.pop(number, None)
             if summary is not None:
                 self.follower.ended(closed.job.job, summary)
-        self.places.take(_jobs_of(turn.facts), self.view.jobs, self.clock.now())
+        changed = _jobs_of(turn.facts)
+        self.places.take(changed, self.view.jobs, self.clock.now())
+        self.live.take(standings(changed, self.state, self.summaries))
         self.follower.noted(turn.facts)
         for tell_of in self.noted:
             _attempt(partial(tell_of, turn.facts))
@@ -403,7 +406,7 @@ class Daemon:
         self, number: int, summary: JobSummary, state: JobState, gang: GangState | None
     ) -> JobRecord:
         progress, forecast = self.beliefs.progress(number), self.follower.forecasts.get(number)
-        return self._recent.record(summary, state, gang, progress, forecast)
+        return self.recent.record(summary, state, gang, progress, forecast)
 
     async def _store(self, batch: Batch) -> tuple[int, int]:
         """Write a batch; what cannot be written beside its facts is replaced or left out."""

@@ -9,6 +9,7 @@ import structlog
 from muster.daemon.gang.events import Resumed
 from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.job_summaries import restored_summary
+from muster.daemon.loop.live_jobs import standings
 from muster.daemon.loop.loop import Daemon
 from muster.daemon.loop.state import State
 from muster.model.cluster import Cluster
@@ -131,6 +132,7 @@ def reattach(daemon: Daemon) -> None:
             daemon.post(Entry(events=[(number, Resumed())]))
             daemon.follower.tell_held(state)
             attached |= {each.task: each.slot.node for each in gang.tasks}
+    daemon.live.take(standings(daemon.view.jobs, daemon.state, daemon.summaries))
     daemon.accounts.restore(daemon.store, daemon.state, daemon.clock.now())
     daemon.spans.restore(daemon.store.unended_spans(), daemon.state, daemon.clock.now())
     daemon.executor.attach(attached)

@@ -12,6 +12,9 @@ GROUPS = (tuple(status for status in LIVE if status not in WAITING), WAITING, OV
 Found = tuple[list[JobRecord], dict[str, int]]
 """A page, and the numbers of all jobs by status if it is the first."""
 
+Asked = tuple[list[tuple[str, ...]], int | None]
+"""Groups of statuses, and the number before which a page begins in the first of them."""
+
 
 def newest_first(
     store: Store, wanted: JobFilter, statuses: tuple[str, ...], cursor: str | None, limit: int
@@ -21,16 +24,11 @@ def newest_first(
     return store.filtered(wanted, statuses=statuses, before=before, limit=limit), {}
 
 
-def active_first(
-    store: Store, wanted: JobFilter, statuses: tuple[str, ...], cursor: str | None, limit: int
-) -> Found:
-    """Return a page with the active jobs first, and on the first page the counts of all."""
+def groups_asked(statuses: tuple[str, ...], cursor: str | None) -> Asked:
+    """Return what a page with the active jobs first asks for."""
     first, before = _position(cursor)
     asked = [tuple(each for each in group if not statuses or each in statuses) for group in GROUPS]
-    if not asked[first]:
-        before = None
-    groups = [group for group in asked[first:] if group]
-    return store.grouped(wanted, groups, before=before, limit=limit, counted=cursor is None)
+    return [group for group in asked[first:] if group], before if asked[first] else None
 
 
 def cursor_after(record: JobRecord, query: JobQuery) -> str:

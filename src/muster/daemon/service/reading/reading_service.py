@@ -6,18 +6,15 @@ from typing import Any
 
 from muster.daemon.gang.state import Sight
 from muster.daemon.loop.dependents import ENDS
-from muster.daemon.loop.foretold import foretold
-from muster.daemon.service.governing.administration import Administration
 from muster.daemon.service.job_names import number_in
 from muster.daemon.service.protocol import (
-    ME,
     Caller,
     ForbiddenError,
-    JobQuery,
     NotFoundError,
 )
 from muster.daemon.service.reading.event_text import change_of
-from muster.daemon.service.reading.job_lists import active_first, cursor_after, newest_first
+from muster.daemon.service.reading.job_lists import newest_first
+from muster.daemon.service.reading.listing_service import ListingService
 from muster.daemon.service.reading.plan_record import plan_record
 from muster.daemon.service.reading.program_record import program_record
 from muster.daemon.service.reading.records import task_records
@@ -25,15 +22,12 @@ from muster.daemon.service.reading.submissions import submitted_job
 from muster.daemon.service.submitting.file_reach import reach_caveats
 from muster.files.job.job_request import request_of
 from muster.model.job import Job
-from muster.model.renew import renewer
 from muster.model.task import LogPiece
-from muster.model.view import Phase
 from muster.store.job_filter import JobFilter
 from muster.wire.api.records import (
     OVER,
     ChangeRecord,
     JobDetail,
-    JobPage,
     JobRecord,
 )
 
@@ -48,45 +42,10 @@ FLOOD, GATHER = 10, 0.1
 of all changes would else look into the journal with every write."""
 HISTORY = 100
 """Changes in a job's detail."""
-_renewed = renewer(JobRecord)
 
 
-class ReadingService(Administration):
+class ReadingService(ListingService):
     """Finds jobs that the caller may see, and tells about them."""
-
-    async def jobs(self, caller: Caller, query: JobQuery) -> JobPage:
-        limit = max(1, min(query.limit, 1_000))
-        find = active_first if query.active_first else newest_first
-        wanted = self._filter(caller, query)
-        found, counts = await self._read(
-            find, self._store, wanted, query.statuses, query.cursor, limit + 1
-        )
-        page = tuple(map(self._fresh, found[:limit]))
-        more = len(found) > limit
-        return JobPage(page, cursor_after(found[limit - 1], query) if more else None, counts)
-
-    def _filter(self, caller: Caller, query: JobQuery) -> JobFilter:
-        user = caller.user if query.user == ME else query.user
-        shown = self._visible(caller)
-        return JobFilter(user, query.pool, query.name, shown, query.labels, query.since, query.until)
-
-    def _fresh(self, record: JobRecord) -> JobRecord:
-        """A live job's record as it is now, not as last written."""
-        state = self._daemon.view.jobs.get(record.number)
-        if state is None or record.number not in self._daemon.summaries:
-            return record
-        if record.status == Phase.WAITING and state.phase is Phase.WAITING:
-            return self._placed(record)  # without tasks it only changes by facts, written with it
-        return self._daemon.record(record.number)
-
-    def _placed(self, record: JobRecord) -> JobRecord:
-        """A waiting job's record with its place in the queue and its forecast."""
-        daemon = self._daemon
-        place = daemon.places.place(record.number)
-        forecast = daemon.follower.forecasts.get(record.number)
-        if forecast is not None:
-            return _renewed(record, position=place, **foretold(forecast))
-        return record if place is None else _renewed(record, position=place)
 
     async def job(self, caller: Caller, which: str) -> JobDetail:
         record = await self._record(which, caller)
@@ -195,11 +154,6 @@ class ReadingService(Administration):
         if found is None or (caller is not None and not self._may(caller, found)):
             raise NotFoundError(f"you have no job {str(which)!r}; see: muster ps -a")
         return found
-
-    async def _numbered(self, number: int) -> JobRecord | None:
-        if number in self._daemon.view.jobs and number in self._daemon.summaries:
-            return self._placed(self._daemon.record(number))
-        return await self._read(self._store.job, number)
 
     async def _named(self, which: str, caller: Caller | None) -> JobRecord | None:
         """Find a job by name: the live one, else the newest; the caller's own before all others."""
