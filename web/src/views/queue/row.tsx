@@ -36,7 +36,7 @@ export const Row = memo(function Row({ job, at, focused, selected, onSelect }: P
       </span>
       <span role="cell" class="number">{job.rate ? `${figure(job.rate)}/s` : ""}</span>
       <span role="cell" class="number">{figure(job.loss)}</span>
-      <span role="cell">
+      <span role="cell" class="when">
         <When job={job} />
       </span>
       <span role="cell" class="why" title={job.error ?? job.reason}>
@@ -92,8 +92,8 @@ function Expected({ verb, at, low, high, otherwise = "" }: Forecast) {
   const middle = expected(at);
   return (
     <span title={title}>
-      {`${verb} ${middle}`}
-      {span && span !== middle && <small class="owner">{span}</small>}
+      {`${verb} ${middle} `}
+      {span && span !== middle && <small>{span}</small>}
     </span>
   );
 }
