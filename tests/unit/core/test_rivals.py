@@ -63,7 +63,7 @@ def test_the_default_policy_says_by_what_the_others_are_ahead() -> None:
 
 
 def test_who_comes_first_for_less_is_said_to_be_urgent() -> None:
-    """The long one has waited long, and keeps its gang for a while although the short one saves more."""
+    """The long one has waited long, and keeps its gang for a while, though the short one saves more."""
     long = on(job("long", 4), "n0", 0x0F, submitted=0.0, since=9_600.0)
     short = JobState(job("short", 4), Phase.WAITING, submitted=9_599.0)
     lengths = {number("long"): Outlook(1e6, Linear()), number("short"): Outlook(10.0, Linear())}
