@@ -60,4 +60,4 @@ def test_what_is_not_there_leads_to_what_is(daemon: Daemon, open_tab: OpenTab) -
     expect(page.get_by_role("heading", name="Queue")).to_be_visible()
     page.goto(f"{daemon.url}/sweeps/999999")
     page.get_by_role("link", name="All your sweeps").click()
-    expect(page.get_by_role("heading", name="Sweeps")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sweeps", exact=True)).to_be_visible()

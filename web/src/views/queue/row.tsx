@@ -84,12 +84,12 @@ interface Forecast {
   otherwise?: string;
 }
 
-/** The median of a forecast with its interval; one too wide for a median is told alone. */
+/** The median of a forecast with its interval, which stands alone where it is too wide for a median. */
 function Expected({ verb, at, low, high, otherwise = "" }: Forecast) {
   const span = low != null && high != null ? between(low, high) : "";
   const title = low != null && high != null ? `${moment(low)} to ${moment(high)} (80 %)` : moment(at);
-  if (at == null) return <span title={title}>{span ? `${verb} ${span}` : otherwise}</span>;
-  const middle = expected(at);
+  if (at == null && !span) return <span title={title}>{otherwise}</span>;
+  const middle = at == null ? "" : expected(at);
   return (
     <span title={title}>
       {`${verb} ${middle} `}

@@ -60,7 +60,7 @@ export function OneSweep({ which }: { which: string }) {
       </div>
       <Parallel sweep={sweep} members={members} />
       {members.every((each) => each.metrics[sweep.metric] === undefined) && (
-        <p class="note">
+        <p class="teach">
           No member has reported its {sweep.metric} yet. A script does with <code>muster.report({sweep.metric}=…)</code>; a training of Muster's runtime
           reports its loss by itself.
         </p>
