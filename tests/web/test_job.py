@@ -41,3 +41,23 @@ def test_files_are_listed_and_downloaded(daemon: Daemon, open_tab: OpenTab) -> N
         files.get_by_role("button", name="weights.bin").click()
     assert Path(saved.value.path()).read_text(encoding="utf-8") == "hello"
     tab.check()
+
+
+def test_a_long_variable_does_not_run_into_its_value(daemon: Daemon, open_tab: OpenTab) -> None:
+    name = "A_VARIABLE_WITH_A_NAME_THAT_IS_LONG"
+    job = daemon.sh(HOLD, name="varies", env={name: "0.02"})
+    tab = open_tab(daemon)
+    page = tab.log_in(daemon.token, f"/jobs/{job.number}")
+    term = page.locator("dt").filter(has_text=name)
+    expect(term).to_be_visible()
+    assert term.evaluate("each => each.scrollWidth <= each.clientWidth")
+
+
+def test_what_is_not_there_leads_to_what_is(daemon: Daemon, open_tab: OpenTab) -> None:
+    page = open_tab(daemon).log_in(daemon.token, "/jobs/999999")
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+    page.get_by_role("link", name="All your jobs").click()
+    expect(page.get_by_role("heading", name="Queue")).to_be_visible()
+    page.goto(f"{daemon.url}/sweeps/999999")
+    page.get_by_role("link", name="All your sweeps").click()
+    expect(page.get_by_role("heading", name="Sweeps", exact=True)).to_be_visible()

@@ -193,6 +193,55 @@ def test_without_jobs_the_page_teaches_the_first_command(make: object, open_tab:
     expect(page.get_by_text("No jobs yet")).to_have_count(0)
 
 
+@pytest.mark.slow
+def test_the_pools_page_teaches_commands_that_work(make: object, open_tab: OpenTab) -> None:
+    daemon: Daemon = make()  # type: ignore[operator]
+    daemon.start()
+    page = open_tab(daemon).log_in(daemon.token, "/pools")
+    expect(page.get_by_role("heading", name="One pool has everything")).to_be_visible()
+    for hint in page.locator(".empty code").all_inner_texts():
+        done = daemon.muster(*shlex.split(hint)[1:])
+        assert done.returncode == 0, done.stderr
+    expect(page.get_by_role("row", name=re.compile("vision"))).to_be_visible()
+    expect(page.get_by_role("heading", name="One pool has everything")).to_have_count(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "median"), [(1280, True), (1100, True), (800, True), (1280, False)])
+def test_when_a_job_ends_is_not_cut_off(
+    daemon: Daemon, open_tab: OpenTab, width: int, median: bool
+) -> None:
+    name = f"ends-{width}-{median}"
+    daemon.sh(HOLD, name=name)
+    daemon.await_status(name, "running")
+    tab = open_tab(daemon, viewport={"width": width, "height": 800})
+
+    def foretold(route: Route) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        now = found["jobs"][0]["submitted"]
+        found["jobs"][0] |= {
+            "predicted_finish": now + 6900 if median else None,
+            "finish_low": now + 4300,
+            "finish_high": now + 166_200,
+            "step": 480,
+            "steps": 480,
+        }
+        route.fulfill(response=answer, json=found)
+
+    tab.page.route(re.compile(r"/v1/jobs\?"), foretold)
+    page = tab.log_in(daemon.token)
+    row = page.get_by_role("row", name=re.compile(name))
+    expect(row).to_contain_text("ends in 1 h 5" if median else "ends in 1 h 1")
+    expect(row).to_contain_text("to 1 d 22 h")
+    wide = row.locator(".when, .when small").evaluate_all(
+        "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"
+    )
+    assert not wide
+    boxes = row.locator(".meter > *").evaluate_all("all => all.map(e => e.getBoundingClientRect().top)")
+    assert max(boxes) - min(boxes) < 12, "the percentage is beside its bar"
+
+
 def _words(line: str) -> list[str]:
     command, *words = shlex.split(line)
     assert command == "muster"

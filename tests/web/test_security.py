@@ -115,3 +115,4 @@ def test_other_users_jobs_are_hidden(daemon: Daemon, open_tab: OpenTab) -> None:
     daemon.client.revoke_token("bea")
     tab.go("/")
     expect(page.get_by_label("Token", exact=True)).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("session has ended")

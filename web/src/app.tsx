@@ -1,9 +1,9 @@
 // The frame around every view: navigation, who is logged in, whether the page is live.
 import { useEffect } from "preact/hooks";
 
-import { logOut, me, recognise } from "./api/client";
+import { logOut, me, recognise, refusal } from "./api/client";
 import { useEvents } from "./live";
-import { Login, refusal } from "./login";
+import { Login } from "./login";
 import { words } from "./router";
 import { Keys, KeysButton } from "./ui/keys";
 import { LiveMark } from "./ui/live_mark";

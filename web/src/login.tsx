@@ -1,12 +1,8 @@
 // A token, exchanged once for a session.
-import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 
-import { logIn } from "./api/client";
+import { logIn, refusal } from "./api/client";
 import { Command } from "./ui/command";
-
-/** Why the page was not let in when it was opened. */
-export const refusal = signal("");
 
 export function Login() {
   const [token, setToken] = useState("");

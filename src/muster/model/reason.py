@@ -203,6 +203,8 @@ class QueueRival:
     value: float | None = field(default=None, compare=False)
     number: int = field(default=0, compare=False)
     priority: int = 0
+    urgent: bool = field(default=False, compare=False)
+    """Whether it comes first whatever its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,8 @@ class QueueRank:
     priority: int = 0
     holding: tuple[QueueRival, ...] = ()
     """If nobody is ahead of it: those served after it, with what it could use or cannot have."""
+    urgent: bool = field(default=False, compare=False)
+    """Whether it comes first whatever its value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ class Merits:
     measure: Measure
     ranked: tuple[tuple[int, float], ...]
     """Jobs with their value, most urgent first."""
+    urgent: frozenset[int] = frozenset()
+    """Those that come before all others, whatever their value."""
 
 
 @dataclass(frozen=True, slots=True)

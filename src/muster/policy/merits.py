@@ -12,11 +12,13 @@ from muster.policy.unknown import remaining
 
 def by_worth(deals: Iterable[tuple[Iterable[Bid], Iterable[int]]]) -> Merits:
     """Rank jobs by what a device saves with them; each deal has its bids, and who is overdue."""
-    ranked: list[tuple[bool, float, int]] = []
-    for bids, overdue in deals:
-        late = frozenset(overdue)
-        ranked += [(bid.number not in late, -_worth(bid), bid.number) for bid in bids]
-    return Merits(Measure.WORTH, tuple((number, -less) for _, less, number in sorted(ranked)))
+    bids, late = list[Bid](), set[int]()
+    for each, overdue in deals:
+        bids += each
+        late.update(overdue)
+    ranked = sorted((bid.number not in late, -_worth(bid), bid.number) for bid in bids)
+    values = tuple((number, -less) for _, less, number in ranked)
+    return Merits(Measure.WORTH, values, frozenset(late))
 
 
 def _worth(bid: Bid) -> float:

@@ -1,5 +1,6 @@
 """The past as a trace that simulations take."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,12 @@ def test_an_exported_trace_is_read_by_the_simulator(tmp_path: Path) -> None:
 def test_devices_of_a_worker_count() -> None:
     found = trace_of([_job(1, "2")], [_span(1, 0, 10, 8, 2)])
     assert found.text.splitlines()[1].split(",")[1:3] == ["8", "10.000"]
+
+
+def test_devices_of_workers_that_are_still_to_join_make_no_worker_wider() -> None:
+    grows = replace(_span(1, 100, 110, 3, 1), status="resizing")
+    found = trace_of([_job(1, "1..4")], [_span(1, 0, 100, 1, 1), grows, _span(1, 110, 200, 3, 3)])
+    assert found.text.splitlines()[1].split(",")[1:3] == ["1..4", "400.000"]
 
 
 def test_an_anonymous_trace_names_nobody() -> None:

@@ -139,6 +139,17 @@ def test_what_never_ends_is_told_in_words_and_fails_a_check() -> None:
     assert ended.value.exit_code == WORSE
 
 
+def test_what_may_end_earlier_or_later_is_said_to_be_unclear() -> None:
+    change = IntervalRecord(337.0, 0.0, 577.0)
+    each = WhatIfJob(
+        5, "bert", "ada", "lab", "unclear", 0, _around(900.0), None, None, _around(600.0), None, change
+    )
+    text = what_if_text(replace(_report(), jobs=(each,), counts={"unclear": 1}), "policy fifo")
+    (line,) = (one for one in text.splitlines() if "bert" in one)
+    assert line.endswith("unclear: +5m37s (0s to +9m37s)")
+    assert "1 job: 1 unclear" in text
+
+
 def test_a_time_that_is_unknown_on_both_sides_is_told_once() -> None:
     wide = IntervalRecord(600.0, 10.0, 90_000.0)
     wider = IntervalRecord(900.0, 10.0, 90_000.0)

@@ -9,7 +9,7 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.model.pool import Quota
 from muster.model.reason import Code, Measure
-from muster.model.view import JobState
+from muster.model.view import JobState, Phase
 from muster.policy.base import exactly
 from muster.policy.registry import POLICIES
 from muster.policy.unknown import Linear
@@ -60,6 +60,20 @@ def test_the_default_policy_says_by_what_the_others_are_ahead() -> None:
     assert ahead.value is not None and reason.rank.value is not None
     assert ahead.value > reason.rank.value > 0
     assert "behind short (4 devices, " in tell(reason)
+
+
+def test_who_comes_first_for_less_is_said_to_be_urgent() -> None:
+    """The long one has waited long, and keeps its gang for a while, though the short one saves more."""
+    long = on(job("long", 4), "n0", 0x0F, submitted=0.0, since=9_600.0)
+    short = JobState(job("short", 4), Phase.WAITING, submitted=9_599.0)
+    lengths = {number("long"): Outlook(1e6, Linear()), number("short"): Outlook(10.0, Linear())}
+    seen = replace(view(cluster(1, FOUR), [long, short]), outlooks=lengths)
+    reason = World(seen, now=9_700.0, policy=POLICIES["muster"]).cycle().reason("short")
+    assert reason.rank is not None
+    (ahead,) = reason.rank.ahead
+    assert ahead.name == "long" and ahead.urgent and not reason.rank.urgent
+    assert ahead.value is not None and reason.rank.value is not None and ahead.value < reason.rank.value
+    assert "behind long (4 devices, " in tell(reason) and ", urgent)" in tell(reason)
 
 
 def test_who_was_served_after_a_job_is_not_said_to_be_ahead_of_it() -> None:

@@ -4,7 +4,7 @@ from muster.daemon.story.condense import DOZEN, condensed
 from muster.daemon.story.from_spans import lines_of
 from muster.daemon.story.lines import StoryTeller
 from muster.model import event as e
-from muster.model.task import Decided, Fact
+from muster.model.task import Decided, Fact, RunBroken
 from muster.store.batch import Span
 from muster.wire.api.records import JobRecord
 from muster.wire.api.story_records import StoryLine
@@ -57,6 +57,21 @@ def test_a_story_goes_from_the_submission_to_the_end() -> None:
     assert lines[0].text == "submitted by ann to pool default, asks for 1..2 workers"
     assert lines[3].text == "1 to 2 workers on n0[0-1]: devices are free"
     assert lines[-1].text == "succeeded"
+
+
+def test_what_ended_a_job_is_told_once() -> None:
+    """The loss of its only run says the same as its end."""
+    why = "worker-0 ended with exit code 1: ValueError: no such file"
+    lines = told(
+        ASKED,
+        e.StartBegun(12, 1, ONE, 0.5),
+        Decided(12, "start", "started.fits", "it fits", 0.5),
+        e.Started(12, 1, 1.0),
+        RunBroken(12, 5.0, why),
+        e.Ended(12, 1, e.Outcome.FAILED, 5.0, error=f"{why}\nTraceback ..."),
+    )
+    assert [line.what for line in lines] == ["submitted", "started", "ended"]
+    assert lines[-1].text == f"failed: {why}"
 
 
 def test_a_wait_tells_what_kept_the_job_longest_and_for_how_long() -> None:

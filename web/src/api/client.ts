@@ -16,6 +16,10 @@ export const key = signal(localStorage.getItem(KEPT) ?? "");
 /** Who is logged in; null: nobody; undefined: not asked yet. */
 export const me = signal<Me | null | undefined>(undefined);
 
+/** Why somebody who was let in before, or had a code, is asked for a token. */
+export const refusal = signal("");
+const ENDED = "Your session has ended: its time was over, or the daemon has restarted. Log in again.";
+
 /** What every request sends. */
 export function headers(): Record<string, string> {
   return key.value ? { "Muster-Session": key.value } : {};
@@ -29,7 +33,9 @@ api.use({
   },
   onResponse({ response, schemaPath }) {
     // A code that is used up says nothing of the session that there is.
-    if (response.status === 401 && schemaPath !== "/v1/session/redeem") forget();
+    if (response.status !== 401 || schemaPath === "/v1/session/redeem") return;
+    if (key.value) refusal.value = ENDED;
+    forget();
   },
 });
 
@@ -82,6 +88,7 @@ export async function logIn(token: string): Promise<void> {
 function keep(found: Me): void {
   key.value = found.key ?? "";
   localStorage.setItem(KEPT, key.value);
+  refusal.value = "";
   me.value = found;
 }
 

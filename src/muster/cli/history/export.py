@@ -95,7 +95,9 @@ def _rows(
 
 def _request(job: JobRecord, spans: Sequence[SpanRecord]) -> tuple[str, float]:
     """Return the devices asked for, as a trace has them, and the s on the fewest."""
-    per_worker = max(max(1, _devices(span) // max(1, span.workers)) for span in spans)
+    # While a job is resized, it holds devices of workers that are still to join.
+    settled = [span for span in spans if span.status == "running"] or spans
+    per_worker = max(max(1, _devices(span) // max(1, span.workers)) for span in settled)
     least, _, most = job.asked.partition("+")[0].partition("..")
     fewest = max(1, int(least or 1)) * per_worker
     largest = max(fewest, int(most or least or 1) * per_worker)

@@ -79,8 +79,9 @@ def _later(job: WhatIfJob, now: float) -> str:
         return _PLAIN[job.verdict]
     if _is_never(before.middle, now):
         return "ends only then"
-    word = job.verdict if job.verdict != "unclear" else ("later" if found.middle > 0 else "earlier")
-    told = f"{clock(abs(found.middle))} {word}" if abs(found.middle) >= NOTICED else "same"
+    told = f"{clock(abs(found.middle))} {job.verdict}" if abs(found.middle) >= NOTICED else "same"
+    if job.verdict == "unclear":  # later in some futures, earlier in others
+        told = f"unclear: {_signed(found.middle)}"
     if any(_is_never(each.high, now) for each in (before, job.after_finish)):
         return f"{told}, in some futures never"
     return f"{told} ({_range(found)})"

@@ -34,11 +34,12 @@ class _Entrant:
     """In the policy's order, from 0."""
     devices: Mapping[str, int]
     """That it holds, by type."""
+    urgent: bool
 
     def rival(self) -> QueueRival:
         """Return it as one who is ahead of another."""
-        job = self.state.job
-        return QueueRival(job.name, sum(self.devices.values()), self.value, job.number, job.priority)
+        job, devices = self.state.job, sum(self.devices.values())
+        return QueueRival(job.name, devices, self.value, job.number, job.priority, self.urgent)
 
 
 @dataclass(slots=True)
@@ -72,6 +73,7 @@ class Rivals:
         self._view, self._entitled, self._held = view, entitled, held
         self._orders: dict[str, _Order] = {}
         self._values: dict[int, float] = {}
+        self._urgent: set[int] = set()
         self._use: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
         for each in merits:
             self._enter(*each)
@@ -96,6 +98,7 @@ class Rivals:
             entitled,
             state.job.priority,
             holding,
+            state.number in self._urgent,
         )
 
     def against(self, state: JobState, served: int) -> QueueRank | None:
@@ -107,8 +110,9 @@ class Rivals:
         if other.job.pool != state.job.pool or not order.steers:
             return None  # it is not by their values that one makes way for the other
         mine, job = state.job.priority, other.job
-        rival = QueueRival(job.name, 0, theirs, served, job.priority)
-        same = value == theirs and mine == job.priority
+        urgent = served in self._urgent
+        rival = QueueRival(job.name, 0, theirs, served, job.priority, urgent)
+        same = value == theirs and mine == job.priority and not urgent
         return None if same else QueueRank(order.measure, (rival,), value, priority=mine)
 
     def left_out(self) -> Iterator[int]:
@@ -118,18 +122,19 @@ class Rivals:
 
     def _enter(self, merits: Merits, steers: bool) -> None:
         jobs, cluster = self._view.jobs, self._view.cluster
+        self._urgent |= merits.urgent
         for turn, (number, value) in enumerate(merits.ranked):
             state = jobs.get(number)
             if state is None:
                 continue
             self._values[number] = value
             order = self._orders.setdefault(state.job.pool, _Order(merits.measure, steers))
-            slots = self._held(state)
+            slots, urgent = self._held(state), number in merits.urgent
             if slots:
-                order.served.append(_Entrant(state, value, turn, held_by_type(cluster, slots)))
+                order.served.append(_Entrant(state, value, turn, held_by_type(cluster, slots), urgent))
             elif state.phase is Phase.WAITING:
                 order.places[number] = len(order.waiting)
-                order.waiting.append(_Entrant(state, value, turn, {}))
+                order.waiting.append(_Entrant(state, value, turn, {}, urgent))
 
     def _ahead(self, order: _Order, job: Job, place: int | None) -> tuple[QueueRival, ...]:
         """Return the last before it that were served of the types that the job may have; if none were,

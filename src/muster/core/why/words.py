@@ -114,6 +114,8 @@ def rank_words(rank: QueueRank, name_of: NameOf) -> str:
         parts.append(f"{ahead} in pool {rank.pool}")
     if rank.value is not None and _tells(rank.value):
         parts.append(measured(rank.measure, rank.value))
+    if rank.urgent:
+        parts.append("urgent")
     if rank.ahead:
         parts.append(f"behind {', '.join(_rival(each, rank, name_of) for each in rank.ahead)}")
     elif rank.holding:
@@ -127,6 +129,8 @@ def _rival(rival: QueueRival, rank: QueueRank, name_of: NameOf) -> str:
     about = [f"{rival.devices} device{'s' if rival.devices > 1 else ''}"] if rival.devices else []
     if rival.value is not None and _tells(rival.value):
         about.append(_figure(rank.measure, rival.value))
+    if rival.urgent:
+        about.append("urgent")
     if rival.priority != rank.priority:
         about.append(f"priority {rival.priority}")
     name = name_of(rival.number, rival.name)

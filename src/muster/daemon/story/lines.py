@@ -102,7 +102,13 @@ class StoryTeller:
         elif isinstance(fact, _ENDS):
             self._end_wait(fact.at)
             self._stopped(fact.at)
-            self.lines.append(StoryLine(fact.at, "ended", text_of(fact), self._ran or None))
+            self._ended(fact.at, text_of(fact))
+
+    def _ended(self, at: float, text: str) -> None:
+        """Tell its end; not again how its run broke, if that is what ended it."""
+        if self.lines and self.lines[-1].what == "lost" and text.endswith(f": {self.lines[-1].text}"):
+            del self.lines[-1]
+        self.lines.append(StoryLine(at, "ended", text, self._ran or None))
 
     def _decided(self, fact: t.Decided) -> None:
         if fact.kind == Kind.WAIT:

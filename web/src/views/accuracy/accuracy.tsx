@@ -4,6 +4,7 @@ import { count, figure, percent } from "../../format";
 import { query, setQuery } from "../../router";
 import { Empty } from "../../ui/empty";
 import { useLoaded } from "../../ui/loaded";
+import { Loading } from "../../ui/loading";
 import { Table } from "../../ui/table";
 import { Reliability } from "./reliability";
 
@@ -27,7 +28,7 @@ export function Accuracy() {
           ))}
         </div>
       </div>
-      {!found && <p role="status">Loading…</p>}
+      {!found && <Loading />}
       {found && !found.forecasts && (
         <Empty title="No forecast has come true yet">
           <p>

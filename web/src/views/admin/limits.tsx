@@ -1,12 +1,13 @@
 import { api, got } from "../../api/client";
 import { bytes, figure } from "../../format";
 import { useLoaded } from "../../ui/loaded";
+import { Loading } from "../../ui/loading";
 import { Table } from "../../ui/table";
 
 /** What each user may have at once, and has. */
 export function Limits() {
   const limits = useLoaded(() => got(api.GET("/v1/limits")), [], 5000);
-  if (!limits) return <p role="status">Loading…</p>;
+  if (!limits) return <Loading />;
   return (
     <>
       <Table

@@ -5,6 +5,7 @@ import { fromNow } from "../../format";
 import { refresh } from "../../live";
 import { Dialog } from "../../ui/dialog";
 import { useLoaded } from "../../ui/loaded";
+import { Loading } from "../../ui/loading";
 import { Status } from "../../ui/status";
 import { Table } from "../../ui/table";
 import { attempt } from "../../ui/toast";
@@ -15,7 +16,7 @@ type Node = Schemas["NodeRecord"];
 export function Nodes() {
   const nodes = useLoaded(async () => (await got(api.GET("/v1/nodes"))) as Node[], [], 5000);
   const [draining, setDraining] = useState("");
-  if (!nodes) return <p role="status">Loading…</p>;
+  if (!nodes) return <Loading />;
   const path = (name: string) => ({ params: { path: { name } } });
   const act = async (asked: () => Promise<unknown>, done: string) => {
     if (await attempt(asked, done)) refresh();

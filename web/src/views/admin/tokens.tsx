@@ -6,6 +6,7 @@ import { refresh } from "../../live";
 import { Command } from "../../ui/command";
 import { Dialog } from "../../ui/dialog";
 import { useLoaded } from "../../ui/loaded";
+import { Loading } from "../../ui/loading";
 import { Table } from "../../ui/table";
 import { attempt } from "../../ui/toast";
 
@@ -17,7 +18,7 @@ export function Tokens() {
   const [making, setMaking] = useState(false);
   const [revoking, setRevoking] = useState("");
   const [made, setMade] = useState<Token | null>(null);
-  if (!tokens) return <p role="status">Loading…</p>;
+  if (!tokens) return <Loading />;
   const revoke = async (name: string) => {
     const asked = () => got(api.DELETE("/v1/tokens/{name}", { params: { path: { name } } }));
     if (await attempt(asked, `${name} is revoked`)) refresh();

@@ -8,6 +8,7 @@ import { useLive } from "../../live";
 import { query, setQuery } from "../../router";
 import { Empty } from "../../ui/empty";
 import { useLoaded } from "../../ui/loaded";
+import { Loading } from "../../ui/loading";
 import { memo } from "../../ui/memo";
 import { Cells } from "./cells";
 import { JobsOnIt } from "./jobs_on_it";
@@ -22,7 +23,7 @@ export function Cluster() {
     if (JSON.stringify(found) !== JSON.stringify(map.value)) map.value = found;
   }, []);
   const found = map.value;
-  if (!found) return <p role="status">Loading…</p>;
+  if (!found) return <Loading />;
   if (!found.nodes.length) {
     return (
       <Empty title="No nodes yet" commands={["muster token create --agent --node gpu1"]}>

@@ -22,7 +22,7 @@ export function Files({ job }: { job: Job }) {
     <section class="card scroll" aria-label="Files">
       <div class="card-head">
         <h2>Files</h2>
-        {folder && <code>{path || "."}</code>}
+        {folder && path && <code>{path}</code>}
         <button type="button" class="quiet" onClick={() => void open(path)}>
           {folder ? "Look again" : "Show files"}
         </button>

@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import { api, got, Refused, type JobDetail } from "../../api/client";
 import { useLive } from "../../live";
 import { Empty } from "../../ui/empty";
+import { Loading } from "../../ui/loading";
 import { Status } from "../../ui/status";
 import { Buttons } from "./buttons";
 import { Configuration } from "./configuration";
@@ -31,9 +32,16 @@ export function JobView({ rest }: { rest: string[] }) {
       if (error instanceof Refused && error.problem?.status === 404) missing.value = error.message;
     }
   }, [which]);
-  if (missing.value) return <Empty title="Not found"><p>{missing.value}</p></Empty>;
+  if (missing.value) return (
+    <Empty title="Not found">
+      <p>{missing.value}</p>
+      <p>
+        <a href="/">All your jobs</a>
+      </p>
+    </Empty>
+  );
   const found = detail.value;
-  if (!found) return <p role="status">Loading…</p>;
+  if (!found) return <Loading />;
   const { job } = found;
   return (
     <>

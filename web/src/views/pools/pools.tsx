@@ -7,7 +7,9 @@ import { api, got, type Schemas } from "../../api/client";
 import { figure } from "../../format";
 import { useLive } from "../../live";
 import { query, setQuery } from "../../router";
+import { Empty } from "../../ui/empty";
 import { useLoaded } from "../../ui/loaded";
+import { Loading } from "../../ui/loading";
 import { Meter } from "../../ui/meter";
 import { Table, type Column } from "../../ui/table";
 import { allowed, borrowed, lent, tree, types, type Branch, type Pool, type Quota } from "./tree";
@@ -31,7 +33,7 @@ export function Pools() {
   const nodes = useLoaded(() => got(api.GET("/v1/nodes")), [], RARELY);
   const devices = useMemo(() => byType(nodes ?? []), [nodes]);
   const found = pools.value;
-  if (!found || !nodes) return <p role="status">Loading…</p>;
+  if (!found || !nodes) return <Loading />;
   const kinds = types(found);
   const type = query.value.get("type") ?? kinds[0] ?? "";
   return (
@@ -51,12 +53,7 @@ export function Pools() {
       <Table label="Quotas and use" records={tree(found)} keyOf={({ pool }) => pool.name} columns={columns(found, type, devices.get(type) ?? 0)} />
       <PoolHistory pools={found} devices={[...devices.values()].reduce((sum, many) => sum + many, 0)} />
       <PoolUsers />
-      {found.length === 1 && (
-        <p class="teach">
-          One pool has everything. Give a team its own: <code>muster pool set vision --reservation 2 --share 2</code>. Others may borrow
-          what it leaves unused, and give it back when it asks.
-        </p>
-      )}
+      {found.length === 1 && <Teach pool={found[0]!} devices={devices} />}
     </>
   );
 }
@@ -81,6 +78,18 @@ function columns(pools: Pool[], type: string, devices: number): Column<Branch>[]
     { name: "Policy", of: ({ pool }) => pool.policy },
     { name: "Budget", number: true, title: "Device-hours of this month", of: ({ pool }) => (pool.budget != null ? `${figure(pool.budget_used)} of ${figure(pool.budget)} h` : "") },
   ];
+}
+
+/** The first pools of teams: what one pool has reserved is freed first, or there is nothing to give. */
+function Teach({ pool, devices }: { pool: Pool; devices: ReadonlyMap<string, number> }) {
+  const [first] = pool.quotas;
+  const half = Math.max(1, Math.floor((devices.get(first?.device_type ?? "") ?? 0) / 2));
+  const size = pool.quotas.length > 1 ? `${first!.device_type}:${half}` : half;
+  return (
+    <Empty title="One pool has everything" commands={[`muster pool set ${pool.name} --reservation 0`, `muster pool set vision --reservation ${size}`]}>
+      <p>Free what it reserves, then give a team its own. What the team leaves unused others may borrow, and give back when it asks:</p>
+    </Empty>
+  );
 }
 
 function Name({ branch: { pool, depth } }: { branch: Branch }) {

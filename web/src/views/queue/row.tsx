@@ -36,7 +36,7 @@ export const Row = memo(function Row({ job, at, focused, selected, onSelect }: P
       </span>
       <span role="cell" class="number">{job.rate ? `${figure(job.rate)}/s` : ""}</span>
       <span role="cell" class="number">{figure(job.loss)}</span>
-      <span role="cell">
+      <span role="cell" class="when">
         <When job={job} />
       </span>
       <span role="cell" class="why" title={job.error ?? job.reason}>
@@ -84,16 +84,16 @@ interface Forecast {
   otherwise?: string;
 }
 
-/** The median of a forecast with its interval; one too wide for a median is told alone. */
+/** The median of a forecast with its interval, which stands alone where it is too wide for a median. */
 function Expected({ verb, at, low, high, otherwise = "" }: Forecast) {
   const span = low != null && high != null ? between(low, high) : "";
   const title = low != null && high != null ? `${moment(low)} to ${moment(high)} (80 %)` : moment(at);
-  if (at == null) return <span title={title}>{span ? `${verb} ${span}` : otherwise}</span>;
-  const middle = expected(at);
+  if (at == null && !span) return <span title={title}>{otherwise}</span>;
+  const middle = at == null ? "" : expected(at);
   return (
     <span title={title}>
-      {`${verb} ${middle}`}
-      {span && span !== middle && <small class="owner">{span}</small>}
+      {`${verb} ${middle} `}
+      {span && span !== middle && <small>{span}</small>}
     </span>
   );
 }

@@ -6,6 +6,7 @@ import { duration, figure } from "../../format";
 import { refresh, useLive } from "../../live";
 import { Dialog } from "../../ui/dialog";
 import { Empty } from "../../ui/empty";
+import { Loading } from "../../ui/loading";
 import { Status } from "../../ui/status";
 import { Table } from "../../ui/table";
 import { attempt } from "../../ui/toast";
@@ -26,9 +27,16 @@ export function OneSweep({ which }: { which: string }) {
     }
   }, [which]);
   const [asking, setAsking] = useState(false);
-  if (missing.value) return <Empty title="Not found"><p>{missing.value}</p></Empty>;
+  if (missing.value) return (
+    <Empty title="Not found">
+      <p>{missing.value}</p>
+      <p>
+        <a href="/sweeps">All your sweeps</a>
+      </p>
+    </Empty>
+  );
   const found = detail.value;
-  if (!found) return <p role="status">Loading…</p>;
+  if (!found) return <Loading />;
   const { sweep } = found;
   const members = bestFirst(found.members, sweep.metric, sweep.largest);
   const stop = async () => {
@@ -51,6 +59,12 @@ export function OneSweep({ which }: { which: string }) {
         {asking && <Dialog title={`Stop ${sweep.name}?`} confirm="Stop" danger onClose={() => setAsking(false)} onConfirm={() => void stop()} />}
       </div>
       <Parallel sweep={sweep} members={members} />
+      {members.every((each) => each.metrics[sweep.metric] === undefined) && (
+        <p class="teach">
+          No member has reported its {sweep.metric} yet. A script does with <code>muster.report({sweep.metric}=…)</code>; a training of Muster's runtime
+          reports its loss by itself.
+        </p>
+      )}
       <Table
         label="Members, best first"
         heading={`Members, ${sweep.largest ? "largest" : "smallest"} ${sweep.metric} first`}

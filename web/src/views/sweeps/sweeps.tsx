@@ -6,6 +6,7 @@ import { api, got } from "../../api/client";
 import { count, fromNow, moment } from "../../format";
 import { useLive } from "../../live";
 import { Empty } from "../../ui/empty";
+import { Loading } from "../../ui/loading";
 import { Status } from "../../ui/status";
 import { Table } from "../../ui/table";
 import type { Sweep } from "./best";
@@ -26,7 +27,7 @@ function All() {
       <div class="view-head">
         <h1>Sweeps</h1>
       </div>
-      {!found && <p role="status">Loading…</p>}
+      {!found && <Loading />}
       {found && !found.length && <None />}
       {found && found.length > 0 && (
         <Table

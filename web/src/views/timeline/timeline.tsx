@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import { useLive } from "../../live";
 import { query, setQuery } from "../../router";
 import { Empty } from "../../ui/empty";
+import { Loading } from "../../ui/loading";
 import { Decisions } from "./decisions";
 import { Gantt } from "./gantt";
 import { spansOf, type Span } from "./spans";
@@ -48,7 +49,7 @@ export function Timeline() {
         </div>
         {found?.cut && <span>The oldest spans are left out: choose a shorter time.</span>}
       </div>
-      {!found && <p role="status">Loading…</p>}
+      {!found && <Loading />}
       {found && !found.spans.length && (
         <Empty title="Nothing ran in this time" commands={["muster run -- sleep 60"]}>
           <p>Every device that a job holds becomes a bar here, with what was decided and why.</p>

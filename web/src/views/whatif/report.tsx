@@ -9,7 +9,7 @@ type Interval = Schemas["IntervalRecord"];
 type Told = (value: number) => string;
 
 const ORDER = ["new", "never", "later", "earlier", "unclear", "same"]; // what needs attention first
-const SAID: Record<string, string> = { new: "new", never: "never ends", later: "later", earlier: "earlier", unclear: "either way", same: "as before" };
+const SAID: Record<string, string> = { new: "new", never: "never ends", later: "later", earlier: "earlier", unclear: "unclear", same: "as before" };
 
 /** What a change would do: to the whole, and to each job. */
 export function Report({ report }: { report: Report }) {
@@ -25,6 +25,7 @@ export function Report({ report }: { report: Report }) {
     <>
       <p>
         {verdicts(report)} <small>Played in {count(report.worlds, "future")} on each side; intervals of 80 %.</small>
+        {report.counts.unclear ? <small> Unclear: earlier in some futures, later in others.</small> : null}
         {report.counts.never ? <small> Means and the last end are of the jobs that end on both sides.</small> : null}
       </p>
       <Table

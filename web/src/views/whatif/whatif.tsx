@@ -42,7 +42,7 @@ export function WhatIf() {
       )}
       {busy && (
         <p role="status">
-          <Meter part={answer.of ? answer.done / answer.of : 0} label="Worlds played" text={`${answer.done} of ${answer.of} worlds`} />
+          <Meter part={answer.of ? answer.done / answer.of : 0} label="Futures played" text={`${answer.done} of ${answer.of} futures`} />
         </p>
       )}
       {answer?.problem && <p class="card problem" role="alert">{answer.problem}</p>}

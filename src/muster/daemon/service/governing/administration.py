@@ -294,7 +294,8 @@ class Administration(TrustRequests):
         if over is not None:
             device_type, promised, there = over
             raise RefusedError(
-                f"pools would reserve {promised} {device_type}, but the cluster has {there}"
+                f"pools would reserve {promised} {device_type}, but the cluster has {there}; "
+                "lower another pool's reservation first"
             )
 
     async def policy(self, caller: Caller) -> PolicyRecord:
