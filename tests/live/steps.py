@@ -12,8 +12,8 @@ from tests.live.daemons import LONG, Daemon, until
 
 TRAIN = Path(__file__).with_name("scripts") / "train.py"
 STEPS, LAST = 360, 0.55
-"""Of each training, and the part of them that is slow: it lasts six minutes on two workers, longer than a
-busy machine takes to restart an engine."""
+"""Of each training, and the part of them that is slow: it lasts six minutes on two workers, longer than
+a busy machine takes to restart an engine."""
 CLOSE = 1e-4
 """What the order of additions may do."""
 
