@@ -51,7 +51,7 @@ def test_a_job_runs_on_a_node_that_ray_lends(ray_lab: RayLab, on_ray: MakeRay) -
 
 def test_without_a_ray_cluster_one_line_says_so(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*MUSTER, "up", "--engine", "ray", "--address", "127.0.0.1:1", "--data", tmp_path / "data"],
+        [*MUSTER, "up", "--engine", "ray", "--address", "127.0.0.1:1", "--port", "0"],
         env=environment(tmp_path),
         capture_output=True,
         text=True,

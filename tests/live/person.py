@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import termios
 import time
@@ -25,6 +26,7 @@ class Person:
         self._stream = pyte.ByteStream(self.screen)
         self._pid, self._terminal = pty.fork()
         if not self._pid:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests in the background ignore Ctrl-C
             os.execvpe(command[0], list(command), {**environ, "TERM": "xterm"})
         self.resize(rows, columns)
 

@@ -11,8 +11,9 @@ from muster.wire.api.records import LIVE
 from tests.live.daemons import LONG, Daemon, until
 
 TRAIN = Path(__file__).with_name("scripts") / "train.py"
-STEPS = 240
-"""Of each training."""
+STEPS, LAST = 360, 0.55
+"""Of each training, and the part of them that is slow: it lasts six minutes on two workers, longer than
+a busy machine takes to restart an engine."""
 CLOSE = 1e-4
 """What the order of additions may do."""
 
@@ -38,8 +39,8 @@ class Training:
         self.daemon, self.name = daemon, name
         self.folder = daemon.work(name)
         self._read, self._steps = 0, list[Step]()
-        command = (sys.executable, str(TRAIN), "--steps", str(STEPS), *options)
-        daemon.submit(*command, name=name, **fields)
+        words = (str(TRAIN), "--steps", str(STEPS), "--last", str(LAST), *options)
+        daemon.submit(sys.executable, *words, name=name, **fields)
 
     def steps(self) -> list[Step]:
         """What was done so far, as it was written down; the last line may be half written."""

@@ -35,9 +35,10 @@ def test_an_array_runs_so_many_at_once(daemon: Daemon) -> None:
     until(lambda: statuses() == {"3": "running", "6": "to come", "9": "to come"})
     daemon.client.stop("rows.3")
     until(lambda: statuses() == {"3": "cancelled", "6": "running", "9": "to come"})
+    printed = until(lambda: list(daemon.client.logs("rows.6", follow=False)), "it prints")
+    assert printed == ["1/worker-0 | row 6"]
     assert sweep.stop().status == "stopping"
     assert sweep.wait(LONG).counts == {"cancelled": 2}
-    assert list(daemon.client.logs("rows.6", follow=False)) == ["1/worker-0 | row 6"]
 
 
 def test_losers_are_stopped_and_the_best_is_trained_to_its_end(daemon: Daemon) -> None:

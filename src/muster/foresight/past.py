@@ -156,7 +156,8 @@ def _held(
         return None
     if before is not None and before[0] is state.placement:
         return before
-    return state.placement, held_on(state.placement, view.cluster, state.batch)
+    held = held_on(state.placement, view.cluster, state.batch)
+    return None if held is None else (state.placement, held)
 
 
 def speed_up(job: Job, outlook: Outlook | None, held: Held) -> float:

@@ -265,7 +265,7 @@ class VirtualExecutor:
             if state is not None and state.placement is not None:
                 life.generation = state.generation
                 self._leave(life)
-                works = life.crew is not None and bool(state.placement.slots)
+                works = life.crew is not None
                 crew = held_on(state.placement, self._cluster, state.batch) if works else None
                 life.set_crew(crew, state.placement, now + self._pauses.pause(life.job, Kind.RESIZE))
                 life.target = state.target

