@@ -40,9 +40,9 @@ def firmness(spread: float, rigid: float = 1.0) -> float:
     Stopping a job for a shorter one pays only if that is shorter. Where lengths are known to a factor
     exp(spread), jobs that seem to differ by fewer than `DEVIATIONS` of them are as good as equal, and
     taking turns makes both late. More would not pay: what a stop costs is counted apart (see `stops`),
-    and a job that runs on without ending is believed ever longer. An elastic job need not take turns: it shrinks, and the others grow by
-    what it leaves. So the rule holds to the part of its largest share that it cannot give up, `rigid`:
-    1 if it has one size only.
+    and a job that runs on without ending is believed ever longer. An elastic job need not take turns:
+    it shrinks, and the others grow by what it leaves. So the rule holds to the part of its largest
+    share that it cannot give up, `rigid`: 1 if it has one size only.
     """
     return min(exp(DEVIATIONS * spread * rigid), FIRMEST)
 
