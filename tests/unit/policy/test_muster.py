@@ -327,16 +327,20 @@ def test_a_job_whose_user_asks_for_more_is_not_held_to_what_it_asked_for() -> No
     assert counts(ask(more, outlooks, memory=first.memory)) == {"a": 4}
 
 
-def test_a_job_is_not_stopped_on_a_guess() -> None:
-    # Nobody knows how long either is: the one that has run longer is believed to run on for longer.
+@pytest.mark.parametrize(("waiting", "spread", "stays"), [(1, 0.0, 0), (1, 1.6, 8), (4, 1.6, 0)])
+def test_on_a_guess_a_job_is_stopped_only_if_several_wait_for_it(
+    waiting: int, spread: float, stays: int
+) -> None:
+    # By their prices the devices are worth twice as much to the shorter of two jobs, and five times to
+    # the shortest of five. With lengths known to a factor exp(1.6) it takes exp(1.6 / 2) = 2.2.
+    names = [f"new-{i}" for i in range(waiting)]
     state = on(job("old", gang=8), *each_device("n0", 8))
-    view = builders.view(EIGHT, [state, job("new", gang=8)])
-    for spread, dealt in ((0.0, {"old": 0, "new": 8}), (1.3, {"old": 8, "new": 0})):
-        outlooks = {
-            "old": Outlook(20_000.0, LINEAR, spread=spread),
-            "new": Outlook(1_200.0, LINEAR, spread=spread),
-        }
-        assert counts(ask(view, outlooks)) == dealt
+    view = builders.view(EIGHT, [state, *(job(name, gang=8) for name in names)])
+    shorter = Outlook(1_200.0, LINEAR, spread=spread)
+    outlooks = {"old": Outlook(20_000.0, LINEAR, spread=spread)} | dict.fromkeys(names, shorter)
+    found = counts(ask(view, outlooks))
+    assert found["old"] == stays
+    assert sum(found.values()) == 8
 
 
 def test_a_job_of_unknown_length_shrinks_for_another() -> None:
