@@ -70,7 +70,8 @@ class Muster:
     makespan: float = field(default=0.45, metadata={"range": (0.0, 1.0)})
     """How much the end of the last job counts: 0 not at all, 1 alone (see `urgency`)."""
     fair: float = field(default=0.5, metadata={"range": (0.0, 1.0)})
-    """Part of the devices on which jobs that would be late are served first (see `urgency`)."""
+    """How much being late counts: 0 not at all; up to 0.5, only far too late; above, jobs that would be
+    late are served first on the part 2 `fair` - 1 of the devices (see `urgency`)."""
     thrift: float = field(default=0.0, metadata={"range": (0.0, 1.0)})
     """Least work per device, as a part of the most that a job could do with one (see `bids`): 0 lets it
     have as many devices as help it, 1 only those with which it wastes nothing."""
@@ -347,8 +348,8 @@ class _Deal:
     def _add_urgent(self, overdue: dict[int, float]) -> None:
         """Add those that are or would be late, and those on which the end of the last job depends."""
         fair, holds = self._rule.fair, self._rule.horizon
-        late = self.urgency.late(self._open, holds) if fair else {}
-        due = self.urgency.due(self._open, holds, fair) if fair else {}
+        late = self.urgency.late(self._open, holds, fair)
+        due = self.urgency.due(self._open, holds, fair)
         # Within a limit of devices per user it would be one's own jobs that are stopped for it.
         free = [bid for bid in self._open if bid.held or not self._room.limits_users(bid.job)]
         critical = self.urgency.critical(free, self._rule.makespan)

@@ -8,7 +8,7 @@ import pytest
 from muster.model.outlook import Outlook, Table
 from muster.model.view import JobState, Phase, View
 from muster.policy.market.bids import BidMemory, Dues
-from muster.policy.market.urgency import DUE
+from muster.policy.market.urgency import DUE, LATEST
 from muster.policy.muster import AGAIN, AGE, Muster
 from tests import builders
 from tests.numbers import number
@@ -35,17 +35,26 @@ def two_gangs(now: float) -> View:
     return told(seen, long=needs(1.5, 4), short=needs(1, 4))
 
 
-def test_what_is_short_goes_first_until_what_is_long_would_be_late() -> None:
+@pytest.mark.parametrize(
+    ("hours", "ratio", "first_from"), [(2, 1.06, 1.0), (3, 1.39, 1.0), (4, 1.72, 0.5), (6, 2.39, 0.3)]
+)
+def test_what_is_short_goes_first_until_what_is_long_is_too_late(
+    hours: int, ratio: float, first_from: float
+) -> None:
     assert workers(Muster(), two_gangs(0.0)) == {"short": 4, "long": 0}
     # A crowd of two for two hours. Run from now on, `long` ends after 3.33 h (ten minutes left out);
-    # a fair share would take 1.5 x (4 + 3) / 3.33 = 3.15 h: its ratio would be 1.06.
-    past = BidMemory({"A100": 4}, dues=Dues(2 * HOUR, {number("long"): 4 * HOUR}))
-    assert workers(Muster(), two_gangs(2 * HOUR), 2 * HOUR, past) == {"long": 4, "short": 0}
-    mean = Muster(fair=0.0, makespan=0.0)
-    assert workers(mean, two_gangs(2 * HOUR), 2 * HOUR, past) == {"short": 4, "long": 0}
-    life = 10 / 3
-    assert life / (1.5 * 7 / life) == pytest.approx(1.06, abs=0.005)
-    assert DUE < 1.06
+    # a fair share would take 1.5 x (4 + 3) / 3.33 = 3.15 h: its ratio would be 1.06. After four hours
+    # it would end after 5.33 h, 1.72 of its fair time.
+    life = hours - 1 / 6 + 1.5
+    assert life / (1.5 * 2 * (hours + 1.5) / life) == pytest.approx(ratio, abs=0.005)
+    assert DUE < 1.06 < 1.39 < LATEST < 1.72
+    now = hours * HOUR
+    past = BidMemory({"A100": 4}, dues=Dues(now, {number("long"): 2 * now}))
+    for fair in (0.0, 0.3, 0.5, 1.0):
+        first = "long" if fair >= first_from else "short"
+        rule = Muster(fair=fair, makespan=0.0, guarantee=1e9)  # which would serve it after 2 h 40 min
+        dealt = workers(rule, two_gangs(now), now, past)
+        assert dealt == {"long": 0, "short": 0} | {first: 4}
 
 
 @pytest.mark.parametrize("minutes", [10, 20, 40])
@@ -59,7 +68,7 @@ def test_what_has_begun_because_it_was_late_goes_on_when_nobody_else_is(minutes:
     seen = told(
         builders.view(FOUR, [runs, waits("short", 4, now)]), long=needs(1.5, 4), short=needs(0.5, 4)
     )
-    assert workers(Muster(makespan=0.0), seen, now, past)["long"] == 4
+    assert workers(Muster(makespan=0.0, fair=1.0), seen, now, past)["long"] == 4
 
 
 def three_late(fair: float) -> dict[str, int]:
@@ -74,7 +83,7 @@ def three_late(fair: float) -> dict[str, int]:
     return workers(Muster(makespan=0.0, fair=fair), seen, now, past)
 
 
-@pytest.mark.parametrize(("fair", "served"), [(0.0, 0), (0.5, 2), (1.0, 3)])
+@pytest.mark.parametrize(("fair", "served"), [(0.5, 0), (0.75, 2), (1.0, 3)])
 def test_of_those_that_would_be_late_the_shortest_go_first_on_a_part_of_the_devices(
     fair: float, served: int
 ) -> None:
@@ -87,10 +96,11 @@ def test_of_those_that_would_be_late_the_shortest_go_first_on_a_part_of_the_devi
 
 
 def test_a_length_of_which_nothing_is_known_makes_nobody_late() -> None:
-    seen, past = two_gangs(2 * HOUR), Dues(2 * HOUR, {number("long"): 4 * HOUR})
+    seen, dues = two_gangs(2 * HOUR), Dues(2 * HOUR, {number("long"): 4 * HOUR})
     vague = replace(needs(1.5, 4), spread=1.5)
     seen = told(seen, long=vague, short=needs(1, 4))
-    dealt = workers(Muster(), seen, 2 * HOUR, BidMemory({"A100": 4}, dues=past))
+    past = BidMemory({"A100": 4}, dues=dues)
+    dealt = workers(Muster(fair=1.0), seen, 2 * HOUR, past)
     assert dealt == {"short": 4, "long": 0}
 
 

@@ -10,16 +10,19 @@ had R s of what it asks for and needs q s more, run from now on, would have
 
     rho = (T + q) / fair,    fair = (R + q) max(1, (crowd-seconds so far + C q) / (T + q)).
 
-From rho = `DUE` on a job is in time only if it runs from now on (if it has waited at all: without a
-crowd nobody else is late), and is served before those that have time. Of several the shortest goes
-first, since as few as possible shall be late (Moore 1968): the latest first would make each of them
-late in turn. They get a part of the devices (`fair`), what began within `KEEP` x `holds` counted in, so
-that short jobs still pass. A length is only believed: a job may be `SURE` standard deviations shorter,
-and is late all the sooner then; one of which nothing is known is never due. Nor is an elastic one: it
-shrinks before it waits, and what it would take alone on its gang is not what it asks for.
-
 From rho = `LATEST` on a job is served whatever its price, the latest first: a wide gang never gets its
-devices from jobs that come and go one by one.
+devices from jobs that come and go one by one. With `fair` below 1/2, from `LATEST` / (2 `fair`) on.
+
+With `fair` above 1/2 jobs are also kept from being late. From rho = `DUE` on a job is in time only if
+it runs from now on (if it has waited at all: without a crowd nobody else is late), and is served before
+those that have time. Of several the shortest goes first, since as few as possible shall be late (Moore
+1968): the latest first would make each of them late in turn. They get the part 2 `fair` - 1 of the
+devices, what began within `KEEP` x `holds` counted in, so that short jobs still pass. A length is only
+believed: a job may be `SURE` standard deviations shorter, and is late all the sooner then; one of which
+nothing is known is never due. Nor is an elastic one: it shrinks before it waits, and what it would take
+alone on its gang is not what it asks for. Where lengths are known, that makes fewer late; where they
+are believed, it costs a twentieth of the mean and makes as many late as before, so it is not the
+default (`benchmarks/sim_fair.py`).
 
 In time. All the work left takes at least W / n s, and a job at least the r s that it has left at its
 best. Where r is more, that job alone decides when the last one ends. With the part m (`makespan`) of
@@ -37,7 +40,7 @@ from muster.policy.market.bids import NOTHING, Bid, Dues
 from muster.policy.market.uncertainty import firmness
 
 DUE = 0.8
-"""Finish-time ratio from which on a job is served before those that have time."""
+"""Finish-time ratio from which on a job may be served before those that have time."""
 SURE = 1.0
 """Standard deviations by which it may be shorter than believed."""
 VAGUE = 0.6
@@ -79,16 +82,22 @@ class Urgency:
             found[bid.number] = known.get(bid.number, 0.0) + crowd / bid.weight * lived
         return found
 
-    def late(self, bids: Iterable[Bid], holds: float) -> dict[int, float]:
+    def late(self, bids: Iterable[Bid], holds: float, fair: float) -> dict[int, float]:
         """Return the jobs that would end far too late even now, and by how many s."""
+        if not fair:
+            return {}
+        latest = LATEST * max(1.0, 0.5 / fair)
         every = ((bid.number, self._times(bid, holds)) for bid in bids)
-        beyond = ((number, life - LATEST * fair) for number, (life, fair, _) in every)
+        beyond = ((number, life - latest * share) for number, (life, share, _) in every)
         return {number: seconds for number, seconds in beyond if seconds > 0.0}
 
-    def due(self, bids: Iterable[Bid], holds: float, part: float) -> dict[int, float]:
+    def due(self, bids: Iterable[Bid], holds: float, fair: float) -> dict[int, float]:
         """Return the jobs that are in time only if they run from now on, and those that have just begun
-        and may not be stopped for longer ones, within this part of the devices; the shorter a job, the
+        and may not be stopped for longer ones, within their part of the devices; the shorter a job, the
         larger its number, below 1."""
+        part = 2.0 * fair - 1.0
+        if part <= 0.0:
+            return {}
         bids = [bid for bid in bids if not bid.job.elastic]
         late = {bid.number for bid in bids if self._is_due(bid, holds)}
         if not late:
