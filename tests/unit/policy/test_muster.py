@@ -332,7 +332,7 @@ def test_on_a_guess_a_job_is_stopped_only_if_several_wait_for_it(
     waiting: int, spread: float, stays: int
 ) -> None:
     # By their prices the devices are worth twice as much to the shorter of two jobs, and five times to
-    # the shortest of five. With lengths known to a factor exp(1.6) it takes exp(1.6 / 2) = 2.2.
+    # the shortest of five. With lengths known to a factor exp(1.6) it takes exp(1.6) = 4.95.
     names = [f"new-{i}" for i in range(waiting)]
     state = on(job("old", gang=8), *each_device("n0", 8))
     view = builders.view(EIGHT, [state, *(job(name, gang=8) for name in names)])

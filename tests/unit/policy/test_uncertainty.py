@@ -30,10 +30,10 @@ def test_what_may_well_end_soon_is_worth_a_try() -> None:
 
 def test_the_less_is_known_the_more_it_takes_to_stop_a_job() -> None:
     assert firmness(0.0) == 1.0
-    assert firmness(0.5) == pytest.approx(exp(0.25))
+    assert firmness(0.5) == pytest.approx(exp(0.5))
     assert firmness(99.0) == FIRMEST
 
 
 def test_the_more_a_job_can_shrink_the_less_it_takes_to_stop_it() -> None:
-    assert firmness(0.5, 0.5) == pytest.approx(exp(0.125))
+    assert firmness(0.5, 0.5) == pytest.approx(exp(0.25))
     assert firmness(2.0, 0.0) == 1.0

@@ -21,12 +21,13 @@ from math import erf, exp, sqrt
 _FROM, _TO, _STEPS = -1.0, 6.0, 280
 """Range of z. Further below the median the shape of the distribution is unknown."""
 
-DEVIATIONS = 0.5
+DEVIATIONS = 1.0
 """Standard deviations by which another job must seem shorter. Three, which rule out chance, made a long
-job of unknown length keep its devices for hours: the mean of rigid jobs was 4 % longer and a third more
-of them were late (`sim_fair.py`, seeds 100 to 107, by the mean alone)."""
+job of unknown length keep its devices for hours: the mean of rigid jobs was 4 to 7 % longer and more of
+them were late (`sim_fair.py`, seeds from 100 on; `sim_rigid.py`). With half of one, the mean and the
+slowest twentieth of jobs of which nothing is known are longer again."""
 FIRMEST = 1e3
-"""The most that firmness counts: of a spread beyond 14 nothing more is to be said."""
+"""The most that firmness counts: of a spread beyond 7 nothing more is to be said."""
 
 
 def counts_as(left: float, spread: float) -> float:
