@@ -250,6 +250,20 @@ def test_work_that_was_declared_in_steps_alone_tells_no_end() -> None:
     assert _forecast_by(any_kind, present, seen, work=480.0).known_finish is None
 
 
+def test_a_job_that_has_outlived_all_like_it_has_no_end_and_no_start_behind_it() -> None:
+    """Four jobs took a second each; the next runs for a minute already."""
+    past = [(n * 100.0, 8, 1.0) for n in range(4)]
+    present, seen = _asked(_jobs(*past, (1000.0, 8, HOUR), (1060.0, 8, 1.0)), 1060.0, _setting())
+    found = foresee(present, seen)
+    assert found[5].known_finish is None
+    assert found[6].known_start is None and found[6].known_finish is None
+    longer = [*past, (500.0, 8, 400.0)]
+    present, seen = _asked(_jobs(*longer, (1000.0, 8, HOUR), (1060.0, 8, 1.0)), 1060.0, _setting())
+    found = foresee(present, seen)
+    assert found[6].known_finish is not None and found[7].known_start is not None
+    assert found[6].jobs == 5
+
+
 def _forecast_by(
     outlook: Outlook, present: Present, seen: Past, work: float | None = None
 ) -> JobForecast:
