@@ -1,4 +1,4 @@
-"""Forecasts that are made again though nothing was decided: of steps measured, of intervals outlasted."""
+"""Forecasts that are made again though nothing was decided: steps measured, intervals outlasted."""
 
 import asyncio
 from pathlib import Path
