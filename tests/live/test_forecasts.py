@@ -3,17 +3,27 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muster.daemon.foresight.past_notes import note_of
+from muster.foresight.past import PastJob
+from muster.store.batch import Batch
+from muster.store.store import open_store
 from muster.wire.api.records import JobRecord
+from tests.builders import job
 from tests.live.conftest import Make
 from tests.live.daemons import Daemon, until
 
+LINE = 'while [ ! -e "$FLAG" ]; do sleep 0.1; done'
 LIKE = 4
 """Jobs of the same command that have ended: one more than a forecast must rest on."""
+HOUR = 3600.0
+"""s that each of them took, as far as the daemon knows: however busy the machine, none that runs in the
+test outlives them."""
 
 
 def forecast(daemon: Daemon, name: str) -> JobRecord | None:
@@ -28,18 +38,31 @@ def scored(daemon: Daemon) -> dict[str, Any]:
 
 @pytest.fixture
 def busy(make: Make) -> Daemon:
-    """One device, held by a job that is like some that have ended, and a job behind it."""
+    """One device, held by a job that is like some that took an hour, and a job behind it."""
     daemon = make(devices=1)
+    _remember(daemon, LINE)
     daemon.start()
-    line = 'while [ ! -e "$FLAG" ]; do sleep 0.1; done'
     done = daemon.data / "done"
     done.touch()
-    for n in range(LIKE):
-        daemon.sh(line, name=f"like{n}", env={"FLAG": str(done)}).wait(60)
-    daemon.sh(line, name="runs", env={"FLAG": str(daemon.data / "go")})
+    daemon.sh(LINE, name="runs", env={"FLAG": str(daemon.data / "go")})
     daemon.await_status("runs", "running")
-    daemon.sh(line, name="waits", env={"FLAG": str(done)})
+    daemon.sh(LINE, name="waits", env={"FLAG": str(done)})
     return daemon
+
+
+def _remember(daemon: Daemon, line: str) -> None:
+    """Let jobs of this line have ended, each after an hour or more."""
+    daemon.data.mkdir(parents=True, exist_ok=True)
+    store = open_store(str(daemon.data / "muster.db"))
+    assert store.claim()
+    now = time.time()
+    for n in range(1, LIKE + 1):
+        like = job(f"like{n}", command=("sh", "-c", line), number=9_000 + n)
+        past = PastJob(like, now - (LIKE + 2 - n) * 3 * HOUR, HOUR * (1 + n / 10), over=True)
+        note = note_of(past, ("cpu",), now)
+        assert note is not None
+        store.write(Batch(notes=(note,)))
+    store.close()
 
 
 @pytest.mark.slow

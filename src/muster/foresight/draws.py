@@ -125,8 +125,10 @@ class WorldDraws:
     def _is_known(self, state: JobState) -> bool:
         """Whether the job itself and what was learnt of its application say more than similar jobs."""
         outlook, job = self._view.outlooks.get(state.number), state.job
-        if outlook is None or job.work is not None or outlook.spread == 0.0:
-            return outlook is not None
+        if outlook is None or not outlook.timed:
+            return False
+        if outlook.spread == 0.0 or (outlook.told and job.work is not None):
+            return True
         # Without any of these, an outlook is of jobs of all kinds.
         told = outlook.told or job.application is not None or job.duration is not None
         return told and (outlook.spread <= KNOWN or not self._alike(state).same)

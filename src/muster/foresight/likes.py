@@ -68,6 +68,8 @@ class Likes:
         found += _weighted(longer, widest.unit, left)
         first = 0.0 if jobs else FIRST / 2 / max(1, job.workers.gang)
         known = survival(found, age, max(first, 1.0))
+        if not jobs and job.duration is None and not any(each.over for each in longer):
+            return Alike(known, 0)  # it has outlived them all: what is left is a guess
         return Alike(known, jobs or ended, same if jobs else widest.same and ended >= ENOUGH)
 
     def _longer(self, one: Description, age: float) -> tuple[list[Seen], int]:

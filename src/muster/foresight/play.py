@@ -1,6 +1,6 @@
 """Play the future forward from a view, many times, and read off when each live job starts and ends."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import islice
@@ -110,14 +110,15 @@ def foresee(
         if meanwhile is not None:
             meanwhile()
     own = {number: draws.is_own(number) for number in present.view.jobs}
-    grounded = all(own.values()) or past.ended >= FEWEST
+    basis = {number: draws.basis(number) for number in present.view.jobs}
+    grounded = all(own.values()) or (past.ended >= FEWEST and _most_rest(present.view, own, basis))
     return {
         number: as_told(
             state,
             JobForecast(
                 interval([each[number].start for each in played]) if state.placement is None else None,
                 interval([each[number].finish for each in played]),
-                draws.basis(number),
+                basis[number],
                 present.now,
                 sum(each[number].stops > 0 for each in played) / worlds,
                 grounded,
@@ -126,6 +127,12 @@ def foresee(
         )
         for number, state in present.view.jobs.items()
     }
+
+
+def _most_rest(view: View, own: Mapping[int, bool], basis: Mapping[int, int]) -> bool:
+    """Whether something tells when at least half of the jobs end that others wait for."""
+    running = [number for number, state in view.jobs.items() if state.placement is not None]
+    return sum(own[each] or basis[each] >= FEWEST for each in running) * 2 >= len(running)
 
 
 def as_told(state: JobState, played: JobForecast) -> JobForecast:

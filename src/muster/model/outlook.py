@@ -82,3 +82,6 @@ class Outlook:
     """Its measured speed on devices of several types, over what `perf.mixture` predicts."""
     told: bool = False
     """Whether the work left is what the job itself says or shows, not what others like it took."""
+    timed: bool = True
+    """Whether anything tells how long its steps take. Else its work is so many steps of an unknown
+    length: enough to compare numbers of devices, no time."""

@@ -1,6 +1,7 @@
 """Rates of device types from the makers' data sheets: the prior where nothing was measured."""
 
 from dataclasses import dataclass
+from math import isclose
 
 from muster.model.profile import LayerType
 from muster.model.topology import ConfigurationSet
@@ -69,6 +70,10 @@ LAUNCH = 30e-6
 """Seconds per tensor and step, whatever the batch: kernel launches of three passes."""
 
 
+ALIKE = 1e-3
+"""Relative difference of rates that are the same: files tell them to some digits."""
+
+
 def rate_of_cores(cores: float) -> DeviceRate:
     """Return the rate of CPU cores."""
     return DeviceRate(CORE.single * cores, CORE.half * cores, CORE.memory * cores)
@@ -82,6 +87,14 @@ def rate_of_device(kind: ConfigurationSet) -> DeviceRate | None:
     if not single or not memory:
         return None
     return DeviceRate(single, single * sheet.half / sheet.single if sheet else single, memory)
+
+
+def made_of_cores(kind: ConfigurationSet) -> bool:
+    """Whether the devices are virtual: their rate is counted from the node's cores."""
+    if not kind.device_rate or not kind.devices:
+        return False
+    cores = rate_of_cores(kind.millicores / 1000 / kind.devices)
+    return isclose(kind.device_rate, cores.single, rel_tol=ALIKE)
 
 
 def data_sheet(device_type: str) -> DeviceRate | None:

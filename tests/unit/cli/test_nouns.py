@@ -5,6 +5,7 @@ import re
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from muster.cli.admin.deadline import seconds_until
 from muster.cli.render.pool_table import pool_table
 from muster.client.connecting.settings import ClientSettings, kept_settings, write_settings
 from muster.files.errors import InputError
+from muster.wire.api.foresight_records import AccuracyRecord
 from muster.wire.api.records import ActRecord, LeavingRecord, PoolRecord, QuotaRecord
 from tests.unit.cli.invoke import muster
 from tests.unit.cli.lab import Lab, a_node
@@ -45,6 +47,21 @@ def test_a_pool_is_shown_with_its_live_jobs(lab: Lab) -> None:
     assert [line.split()[0] for line in lines[3:]] == ["ID", "13", "12"]
     assert "No active jobs." in muster("pool", "show", "default").stdout
     assert "pools: research, default" in muster("pool", "show", "reserch", code=102).stderr
+
+
+def test_the_accuracy_of_a_pool_that_is_not_there_is_not_found(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {"research": 0, "gone": 3}
+
+    async def accuracy(*asked: Any) -> AccuracyRecord:
+        return AccuracyRecord("finish", 0.0, counts.get(asked[-1], 0))
+
+    monkeypatch.setattr(type(lab.service), "accuracy", accuracy)
+    misspelt = muster("accuracy", "--pool", "reserch", code=102)
+    assert misspelt.stdout == "" and "'reserch'" in misspelt.stderr and "research" in misspelt.stderr
+    muster("accuracy", "--pool", "research")
+    assert "there is no pool" not in muster("accuracy", "--pool", "gone").stderr
 
 
 def test_what_is_not_given_of_a_quota_stays(lab: Lab) -> None:

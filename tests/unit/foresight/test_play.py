@@ -10,7 +10,7 @@ from muster.foresight.asked_run import AskedRun
 from muster.foresight.draws import WorldDraws
 from muster.foresight.forecaster import Forecaster
 from muster.foresight.past import Past
-from muster.foresight.play import Present, foresee, play
+from muster.foresight.play import JobForecast, Present, foresee, play
 from muster.model.event import NodeLost
 from muster.model.job import Program
 from muster.model.outlook import Outlook, Table
@@ -231,3 +231,44 @@ def test_a_job_whose_old_node_is_lost_while_it_moves_goes_on_on_its_new_one() ->
     found = foresee(replace(present, view=lost), seen, worlds=4)
     assert found[1].start is None, "it runs"
     assert found[1].finish.middle > 100.0
+
+
+def test_a_job_whose_steps_nobody_has_timed_has_no_end_until_they_are() -> None:
+    """It says that 480 steps are left, and nothing says how long one takes."""
+    present, seen = _asked(_jobs((0.0, 8, HOUR)), 0.0, _setting())
+    steps = Outlook(1.0, Table((1.0,)), spread=0.4, told=True, timed=False)
+    assert _forecast_by(steps, present, seen).known_finish is None
+    assert _forecast_by(steps, present, seen, work=480.0).known_finish is None
+    known = _forecast_by(replace(steps, left=700.0, timed=True), present, seen).known_finish
+    assert known is not None and known.low > present.now + 300.0
+
+
+def test_work_that_was_declared_in_steps_alone_tells_no_end() -> None:
+    """What is believed of jobs of any kind is no forecast of this one."""
+    present, seen = _asked(_jobs((0.0, 8, HOUR)), 0.0, _setting())
+    any_kind = Outlook(1200.0, Table((1.0,)), spread=1.1)
+    assert _forecast_by(any_kind, present, seen, work=480.0).known_finish is None
+
+
+def test_a_job_that_has_outlived_all_like_it_has_no_end_and_no_start_behind_it() -> None:
+    """Four jobs took a second each; the next runs for a minute already."""
+    past = [(n * 100.0, 8, 1.0) for n in range(4)]
+    present, seen = _asked(_jobs(*past, (1000.0, 8, HOUR), (1060.0, 8, 1.0)), 1060.0, _setting())
+    found = foresee(present, seen)
+    assert found[5].known_finish is None
+    assert found[6].known_start is None and found[6].known_finish is None
+    longer = [*past, (500.0, 8, 400.0)]
+    present, seen = _asked(_jobs(*longer, (1000.0, 8, HOUR), (1060.0, 8, 1.0)), 1060.0, _setting())
+    found = foresee(present, seen)
+    assert found[6].known_finish is not None and found[7].known_start is not None
+    assert found[6].jobs == 5
+
+
+def _forecast_by(
+    outlook: Outlook, present: Present, seen: Past, work: float | None = None
+) -> JobForecast:
+    """Forecast the only job by what is believed of it."""
+    state = present.view.jobs[1]
+    changed = {1: replace(state, job=replace(state.job, work=work))}
+    view = replace(present.view, jobs=changed, outlooks={1: outlook})
+    return foresee(replace(present, view=view), seen, worlds=8)[1]

@@ -47,12 +47,14 @@ def matching(
     return found
 
 
-def note_unknown_pool(client: "Client", name: str | None) -> None:
-    """Say if a pool that nothing was found of does not exist: most likely it is misspelt."""
+def note_unknown_pool(client: "Client", name: str | None) -> bool:
+    """Say if a pool that nothing was found of does not exist, most likely misspelt; whether so."""
     names = [pool.name for pool in client.pools()] if name is not None else []
-    if name is not None and name not in names:
-        near = did_you_mean(name, names) or f"; pools: {', '.join(names)}"
-        complain(f"there is no pool {name!r}{near}")
+    if name is None or name in names:
+        return False
+    near = did_you_mean(name, names) or f"; pools: {', '.join(names)}"
+    complain(f"there is no pool {name!r}{near}")
+    return True
 
 
 def logs_of(client: "Client", jobs: Sequence[JobRecord], *, follow: bool, lines: int | None) -> int:

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import structlog
@@ -55,6 +56,8 @@ class LiveForesight:
         self._kept: dict[int, list[KeptForecast]] = {}
         """Forecasts of live jobs of which nothing has come yet."""
         self._outlooks: Mapping[int, Outlook] = {}
+        self._untimed: frozenset[int] = frozenset()
+        """Jobs of whose steps nobody knew the length when they were last forecast."""
         self._kept_back = KeptBack()
         self._stopped: set[int] = set()
         self._changed = asyncio.Event()
@@ -152,23 +155,42 @@ class LiveForesight:
         while True:
             # Not `wait_for`: in Python 3.11 it loses a stop that comes together with the event.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ANYWAY):
+                async with asyncio.timeout(self._until_old()):
                     await self._changed.wait()
             self._changed.clear()
             if not self._daemon.view.jobs:
                 self.forecasts = {}
                 continue
-            if self._daemon.view.version == version and not self._is_old():
+            if self._daemon.view.version == version and not (self._is_old() or self._is_timed_now()):
                 continue
             version = self._daemon.view.version
             await self._refresh()
             await asyncio.sleep(REST + self.busy)
 
     def _is_old(self) -> bool:
-        return self._daemon.clock.now() >= self.made + max(ANYWAY, QUIET * self.busy)
+        return self._daemon.clock.now() >= self._old_at()
+
+    def _until_old(self) -> float:
+        """Return the s until the forecasts are old, at least what lies between two of them."""
+        return max(REST, min(ANYWAY, self._old_at() - self._daemon.clock.now()))
+
+    def _old_at(self) -> float:
+        """Return when live jobs are to be forecast even if nothing changes: after a while, or once one
+        has outlasted its interval, which then says nothing."""
+        ends = (_last(each) for each in self.forecasts.values())
+        out = min((end for end in ends if end is not None and end > self.made), default=inf)
+        return max(min(self.made + ANYWAY, out), self.made + QUIET * self.busy)
+
+    def _is_timed_now(self) -> bool:
+        """Whether a job that had no finish has one now: its first steps were measured."""
+        return bool(self._untimed) and not self._untimed <= self._find_untimed()
+
+    def _find_untimed(self) -> frozenset[int]:
+        found = self._daemon.beliefs.outlooks(self._daemon.view, self._daemon.clock.now())
+        return frozenset(number for number, each in found.items() if not each.timed)
 
     async def _refresh(self) -> None:
-        begun = self._daemon.clock.now()
+        begun, self._untimed = self._daemon.clock.now(), self._find_untimed()
         try:
             # One that is given up is played to its end all the same: another would come on top.
             answer: Forecasts = await self.ask(forecast_all, within=None, yields=True)
@@ -195,6 +217,12 @@ class LiveForesight:
         notes = (note_of(each, types, now) for each in answer.ended)
         made = tuple(map(row_of, kept))
         self._daemon.foretell(Foretold(made, notes=tuple(note for note in notes if note)))
+
+
+def _last(forecast: JobForecast) -> float | None:
+    """Return the end of what is told of the job's next change, s; None: nothing is told."""
+    said = forecast.known_finish if forecast.start is None else forecast.known_start
+    return None if said is None else said.high
 
 
 def forecast_all(present: Present, forecaster: Forecaster) -> Forecasts:

@@ -252,13 +252,16 @@ class Beliefs:
         """Predict when a job ends; None if it does not run, or nothing says how long it is.
 
         A job that reports nothing and has no declared duration would be given as long again as it has
-        run, and one beyond its duration the next moment: neither is a prediction.
+        run, one beyond its duration the next moment, and steps that nobody has timed the s that they
+        might take: none of these is a prediction.
         """
         live = self._live.get(job)
         if live is None or live.held is None or job not in view.jobs:
             return None
         kin, told = self._for_learner(live)
         outlook = self._outlook(live, now)
+        if not outlook.timed:
+            return None
         declared = live.job.duration is not None
         alike = (kin.reports or declared) and self._applications.have_ended(kin.application)
         by_loss = told.work is None and live.watch.predicts(live.track.done)

@@ -63,6 +63,12 @@ class _Watched:
     """That the job was given."""
     shape: CapturedShape | None = None
 
+    @property
+    def computing(self) -> float:
+        """Return the s of computing in a step of the slowest task; 0: unknown."""
+        means = (total / steps for _, steps, total in self.computed.values())
+        return max(means, default=0.0)
+
     def told(self) -> CapturedShape:
         """Return it as the cycle sees it: the same object while it is the same."""
         measured = tuple((sync.value, seconds) for sync, seconds in sorted(self.measured.items()))
@@ -155,12 +161,16 @@ class Shapes:
         watched.computed.clear()
 
     def _note_step(self, job: int, watched: _Watched, sync: Sync, step: float) -> None:
-        """Keep how a step compares with its prediction, the latest of each job and way."""
+        """Keep how a step compares with its prediction, the latest of each job and way.
+
+        A plan may be older than what is known of computing. What it got wrong of that is learnt as
+        computing: here it would be taken for the way to synchronise, and count twice."""
         plan = watched.plan
         if plan is not None and plan.sync is sync and plan.plain > 0:
+            predicted = max(plan.plain, min(watched.computing, step))
             self._steps.pop((job, sync), None)
             self._steps[job, sync] = Stepped(
-                str(job), watched.profile.name, sync, Overlap.FULL, plan.plain, step
+                str(job), watched.profile.name, sync, Overlap.FULL, predicted, step
             )
             while len(self._steps) > STEPS:
                 del self._steps[next(iter(self._steps))]

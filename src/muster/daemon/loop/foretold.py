@@ -34,8 +34,9 @@ class Foretold:
 
 def foretold(forecast: JobForecast) -> Mapping[str, Any]:
     """Return the fields of a record that tell a forecast."""
-    start = _times(forecast.start, forecast.known_start)
-    finish = _times(forecast.finish, forecast.known_finish)
+    # Of what rests on nothing, the ends of the interval say no more than its middle.
+    start = _times(forecast.start if forecast.grounded else None, forecast.known_start)
+    finish = _times(forecast.finish if forecast.rests else None, forecast.known_finish)
     return {
         "predicted_start": start[0],
         "start_low": start[1],

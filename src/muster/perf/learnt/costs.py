@@ -1,10 +1,12 @@
 """Seconds per unit of a job's work, by number of devices and stretch of its progress."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from muster.model.outlook import Table
 from muster.perf.learnt.batches import Array
+from muster.perf.learnt.tables import ByType
 from muster.perf.learnt.way import lengths, start, stretch
 
 
@@ -46,3 +48,15 @@ class Costs:
         before, each = self._alone
         at = min(stretch(done), len(each) - 1)
         return float(before[at] + (done - start(at)) * each[at])
+
+
+def compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:
+    """Return tables by type: speed-up over one device of the first type."""
+    seconds = {name: costs.between(begin, end) for name, costs in every.items()}
+    alone = float(next(iter(seconds.values()))[0])
+    return ByType(
+        tuple(
+            (name, Table(tuple((alone / seconds[name]).tolist()), costs.best(begin)))
+            for name, costs in every.items()
+        )
+    )

@@ -6,6 +6,7 @@ from muster.model.cluster import Cluster
 from muster.model.job import Role
 from muster.model.profile import ModelProfile
 from muster.model.topology import ConfigurationSet
+from muster.perf.devices import made_of_cores
 from muster.perf.estimate import Estimate, Unknown
 from muster.perf.memory import most_samples
 from muster.perf.predict import Knowledge, Predictor
@@ -60,6 +61,9 @@ class Foreteller:
             across.mean if across else None,
             hypot(links / NORMAL_80, SHARED),
             most_samples(model, kind.device_memory, updates=True),
+            # A core computes what it is counted with in products of large matrices; a training may
+            # take a hundred times as long over small ones, or load, or sleep.
+            rated=bool(line.measured) or not made_of_cores(kind),
         )
 
     def _ring(self, model: ModelProfile, shape: Shape) -> Estimate | None:

@@ -19,12 +19,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from muster.model.job import Job
-from muster.model.outlook import Outlook, Table
+from muster.model.outlook import Outlook
 from muster.perf.learnt.alike import AlikeLeft, Scatter
 from muster.perf.learnt.batches import Array, BatchRange, gain
 from muster.perf.learnt.changes import ChangeCosts, ChangeKind
-from muster.perf.learnt.costs import Costs
-from muster.perf.learnt.grid import BatchGrid, grid_of
+from muster.perf.learnt.costs import Costs, compared
+from muster.perf.learnt.grid import BatchGrid, grid_of, hope
 from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.job_kind import KEPT, UNKNOWN_BATCH, JobKind
 from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed, octave_left
@@ -194,13 +194,14 @@ class Learner:
         given = done, ahead, self._lengths_heard(job, kind), changes, own
         if (known := told.follows_from(given)) is not None:
             return known
-        end, left = self._left(job, kind, told.costs, done, ahead)
+        end, left = self._left(job, kind, told, done, ahead)
         stretches = stretch(done), stretch(end)
         if told.steady is None or stretches != told.stretches or own is not told.own:
             speed = self._speed(job, kind, *stretches)
             told.here, told.own = self._here(job, kind, held, speed), own
             told.stretches = stretches
             told.steady = self._steadied(job, kind, held, speed, end)
+        said = job.work is not None or ahead is not None
         known = Outlook(
             left.middle,
             told.steady,
@@ -209,7 +210,8 @@ class Learner:
             *changes,
             untried=told.untried,
             mixing=told.mixing,
-            told=job.work is not None or ahead is not None,
+            told=said,
+            timed=told.timed or not said or job.duration is not None,
         )
         told.given, told.outlook = given, known
         return known
@@ -221,7 +223,14 @@ class Learner:
         spread = min(self._spread(job, kind, each) for each in types)
         untried = tuple(each for each in types if each not in kind.steps)
         mixing = kind.mixing.values()[0] if kind.mixing else 1.0
-        return Told(job, held, belief, costs, spread, untried, mixing)
+        return Told(job, held, belief, costs, spread, untried, mixing, self._is_timed(kind, types))
+
+    def _is_timed(self, kind: JobKind, types: Sequence[str]) -> bool:
+        """Whether steps on these types were measured, or a maker's rates foretell how long they are."""
+        told = kind.foreseen
+        return bool(kind.steps) or all(
+            base in told and told[base].rated for base in (self._base(kind, each) for each in types)
+        )
 
     def _steadied(
         self, job: Job, kind: JobKind, held: Held | None, speed: ByType, done: float
@@ -240,7 +249,7 @@ class Learner:
         return speed.with_batch(held.device_type, held.workers, now) if stays else speed
 
     def _left(
-        self, job: Job, kind: JobKind, costs: Costs, done: float, ahead: Left | None
+        self, job: Job, kind: JobKind, told: Told, done: float, ahead: Left | None
     ) -> tuple[float, Left]:
         """Return the work at a job's end, and the s on one device until then.
 
@@ -248,9 +257,10 @@ class Learner:
         then its declared duration, and at last jobs of any kind. A few similar jobs do not outweigh
         the user.
         """
+        costs = told.costs
         if job.work is not None:
             end = max(job.work, done)
-            return end, Left(self._of_total(job, kind, costs, done, end), 0.0)
+            return end, Left(self._of_total(job, kind, told, done, end), 0.0)
         work = ahead
         if _has_alike(job, kind):
             alike = self._alike(kind).left(done)
@@ -272,15 +282,15 @@ class Learner:
             return self._scatter.usual, kind.lengths.count
         return kind.reached, self._ended
 
-    def _of_total(self, job: Job, kind: JobKind, costs: Costs, done: float, end: float) -> float:
+    def _of_total(self, job: Job, kind: JobKind, told: Told, done: float, end: float) -> float:
         """Return the s on one device from `done` to an end that is known.
 
         Before a step was measured or foretold, a step has no length: the user's duration tells it."""
-        if not (kind.steps or kind.foreseen):
+        if not told.timed:
             declared = self._declared(job, kind, stretch(done))
             if declared > 0.0:
                 return declared * (1.0 - done / end)
-        return costs.alone(done, end)
+        return told.costs.alone(done, end)
 
     def _alike(self, kind: JobKind) -> AlikeLeft:
         """Return what is left of the application's jobs by what they have done."""
@@ -335,7 +345,7 @@ class Learner:
     def _speed_now(self, job: Job, kind: JobKind, begin: int, end: int) -> ByType:
         every = {each: self._cost(job, kind, each) for each in self._types(job)}
         key = ("speed", kind.name, job.batch, job.workers.most, job.device_types, begin, end)
-        found = self._kept(key, tuple(every.values()), lambda: _compared(every, begin, end))
+        found = self._kept(key, tuple(every.values()), lambda: compared(every, begin, end))
         return self._fitting(job, kind, found)
 
     def _fitting(self, job: Job, kind: JobKind, speed: ByType) -> ByType:
@@ -418,7 +428,7 @@ class Learner:
         steps = self._steps(kind, device_type)
         seconds = steps.seconds(grid.places, grid.whole, least).reshape(len(batches), len(devices))
         seconds *= self._slower(kind, device_type)
-        _hope(seconds, devices, steps.widest, max(GROWTH * steps.widest, node))
+        hope(seconds, devices, steps.widest, max(GROWTH * steps.widest, node))
         if kind.range is not None and kind.range.live:
             kind.batches.correct(seconds, device_type, [batch or 0 for batch in batches], devices)
         if kind.range is not None and len(batches) > 1:
@@ -577,34 +587,8 @@ def _parts(job: Job, kind: JobKind) -> list[int]:
     return [kind.split(job.batch, k).at_once for k in range(1, job.workers.most + 1)]
 
 
-def _compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:
-    """Return tables by type: speed-up over one device of the first type."""
-    seconds = {name: costs.between(begin, end) for name, costs in every.items()}
-    alone = float(next(iter(seconds.values()))[0])
-    return ByType(
-        tuple(
-            (name, Table(tuple((alone / seconds[name]).tolist()), costs.best(begin)))
-            for name, costs in every.items()
-        )
-    )
-
-
 def _ratio(here: StepTimes, there: StepTimes) -> float:
     """Return s of a step here per s there, where either was measured."""
     places = [*here.places(), *there.places()]
     logs = np.log(here.seconds(places, 1)) - np.log(there.seconds(places, 1))
     return exp(float(logs.mean()))
-
-
-def _hope(seconds: Array, devices: Sequence[int], widest: int, upto: int) -> None:
-    """Assume perfect scaling from the most devices ever tried up to some more, as Pollux does.
-
-    The form alone may predict that more would not help; then nobody tries, and it never learns. Nor is
-    the better end of what it holds probable enough: with one standard deviation a drawn workload of
-    `benchmarks/sim_t4.py` took 1.3 times as long as with an oracle.
-    """
-    at = widest - devices[0]
-    if 0 <= at < len(devices):
-        most = np.minimum(np.array(devices[at:]), upto)
-        perfect = seconds[:, at : at + 1] * widest / most
-        seconds[:, at:] = np.minimum(seconds[:, at:], perfect)

@@ -35,7 +35,7 @@ _NET = NET - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class ShownForm:
     """What one application's steps have shown, (8,) each: the odds of a over c, then the others."""
 
     middles: Array
@@ -44,7 +44,7 @@ class Shown:
     """From 0, nothing of this unknown, to 1."""
 
 
-def shown(fit: FittedSpeed, before: Prior) -> Shown:
+def shown(fit: FittedSpeed, before: Prior) -> ShownForm:
     """Return what the fit of an application has shown beyond the belief before it."""
     larger = fit.unit.batch / before.smallest if before.smallest else 1.0
     fixed, growing = np.exp(fit.unknowns[:2]) / (1.0, larger)
@@ -59,10 +59,10 @@ def shown(fit: FittedSpeed, before: Prior) -> Shown:
     known = by.shape[1]
     variances = np.einsum("ij,jk,ik->i", by, fit.covariance[:known, :known], by)
     weights = np.clip(1.0 - variances / _odds(before)[1] ** 2, 0.0, 1.0)
-    return Shown(middles, variances, weights)
+    return ShownForm(middles, variances, weights)
 
 
-def prior_from(others: Sequence[Shown]) -> Prior:
+def prior_from(others: Sequence[ShownForm]) -> Prior:
     """Return the prior of the next application, given what those seen have shown."""
     if not others:
         return PRIOR

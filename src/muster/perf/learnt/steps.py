@@ -17,7 +17,7 @@ import numpy as np
 
 from muster.perf.estimate import Unknown
 from muster.perf.learnt.batches import Array, Split
-from muster.perf.learnt.priors import Shown, shown
+from muster.perf.learnt.priors import ShownForm, shown
 from muster.perf.learnt.residue import Residue, kernel
 from muster.perf.speed.fitted import NORMAL_80, PRIOR, FittedSpeed, PlacedSample, Prior, fit_placed
 from muster.perf.speed.step_form import Arrays, Reference, StepSetting, log_times
@@ -115,7 +115,7 @@ class StepTimes:
         self._fitted_to: dict[StepSetting, float] = {}
         """Logarithm of the s of each setting at the last fit."""
         self._fit: FittedSpeed | None = None
-        self._shown: Shown | None = None
+        self._shown: ShownForm | None = None
         """What the form tells of other applications, once it was asked for."""
         self._rest: Residue | None = None
         """What the form leaves unexplained."""
@@ -220,7 +220,7 @@ class StepTimes:
         passes = np.exp(step) + asked.further * np.exp(compute)
         return np.asarray(passes * np.exp(rest), dtype=np.float64)
 
-    def shown(self) -> Shown | None:
+    def shown(self) -> ShownForm | None:
         """Return what its steps say of the form; None: a single setting tells the unit alone."""
         self._refresh()
         if self._fit is None or len(self._reports) < 2:

@@ -22,6 +22,8 @@ class Told:
     """Of its speed."""
     untried: tuple[str, ...]
     mixing: float
+    timed: bool
+    """Whether anything tells how long its steps take."""
     stretches: tuple[int, int] = (-1, -1)
     """Where it was, and where it will end: its speed is that of the work between."""
     own: tuple[Held, float] | None = None

@@ -44,6 +44,9 @@ class Foresight:
     """Standard deviation of the logarithm of either."""
     most: float = inf
     """Samples of a step that a device's memory holds."""
+    rated: bool = True
+    """Whether computing was measured or follows from a maker's rate; else it tells how a step scales,
+    not how long it is."""
 
     def seconds(self, batch: float) -> float:
         """Return the s of computing a batch on one device."""

@@ -7,8 +7,10 @@ import pytest
 
 from muster.daemon.learn import Beliefs
 from muster.files import shipped_profile
+from muster.files.cluster.hardware import described
 from muster.model.cluster import Cluster
 from muster.model.job import Job
+from muster.model.offer import NodeOffer
 from muster.model.outlook import Outlook
 from muster.model.topology import Link
 from muster.perf.learnt.held import Held
@@ -59,6 +61,14 @@ def hear(beliefs: Beliefs, message: Message, now: float = 0.0) -> None:
     beliefs.hear(train(), message, now)
 
 
+def hear_steps(beliefs: Beliefs, one: Job, seconds: float) -> None:
+    """Its only worker does 39 steps of this many s."""
+    beliefs.hear(one, Changed("worker-0", 1, 0, ("worker-0",), 0.5, "start"), 0.0)
+    for step in range(1, 40):
+        times = (seconds / 2, seconds / 2, 0.0, 0.0, seconds)
+        beliefs.hear(one, StepDone("worker-0", 1, step, 0, BATCH, 1.0, *times), step * seconds)
+
+
 def gain(found: Outlook, workers: int) -> float:
     return found.speed.rate(TYPE, workers) / found.speed.rate(TYPE, 1)
 
@@ -91,10 +101,7 @@ def test_measured_steps_correct_it() -> None:
     beliefs = captured(FAST)
     before = told(beliefs, FAST, train())
     seconds = 10 * before.left / STEPS  # ten times as long as foretold
-    hear(beliefs, Changed("worker-0", 1, 0, ("worker-0",), 0.5, "start"))
-    for step in range(1, 40):
-        times = (seconds / 2, seconds / 2, 0.0, 0.0, seconds)
-        hear(beliefs, StepDone("worker-0", 1, step, 0, BATCH, 1.0, *times), step * seconds)
+    hear_steps(beliefs, train(), seconds)
     left = told(beliefs, FAST, train()).left
     assert 0.9 < left / ((STEPS - 39) * seconds) < 1.1
 
@@ -106,3 +113,58 @@ def test_steps_of_unknown_length_are_as_long_as_the_users_duration_says() -> Non
     beliefs.hear(one, Captured("worker-0", SHAPE, STEPS, BATCH), 0.0)
     boxes = cluster(1, node_set(device_type="cpu"))
     assert told(beliefs, boxes, one).left == pytest.approx(185.0)
+
+
+CORES = described("box", NodeOffer("n0", 2_000, 256_000_000_000, devices=8, virtual=True))
+"""A node of `muster up --devices 8`: what its devices compute is counted from the machine's cores."""
+
+
+def on_cores(**fields: Any) -> tuple[Beliefs, Job]:
+    """Beliefs of a job that runs on one of these devices and has said what it trains."""
+    boxes = cluster(1, CORES)
+    beliefs, one = Beliefs({"cpu": 8}, boxes), train(**fields)
+    beliefs.holds(one, Held("cpu", (1,)), 0.0)
+    beliefs.hear(one, Captured("worker-0", SHAPE, STEPS, BATCH), 0.0)
+    return beliefs, one
+
+
+def test_what_cores_might_compute_tells_nobody_when_a_training_ends() -> None:
+    beliefs, one = on_cores()
+    boxes = cluster(1, CORES)
+    assert not told(beliefs, boxes, one).timed
+    assert beliefs.finish(1, view(boxes, [one]), 1.0) is None
+    hear_steps(beliefs, one, 2.0)
+    assert told(beliefs, boxes, one).timed
+    finish = beliefs.finish(1, view(boxes, [one]), 100.0)
+    assert finish is not None and finish - 100.0 == pytest.approx((STEPS - 39) * 2.0, rel=0.1)
+
+
+def test_what_cores_might_compute_tells_how_a_training_scales() -> None:
+    beliefs, one = on_cores()
+    found = told(beliefs, cluster(1, CORES), one).speed
+    assert found.rate("cpu", 8) > 4 * found.rate("cpu", 1) > 0
+
+
+def test_the_users_duration_is_believed_more_than_what_cores_might_compute() -> None:
+    beliefs, one = on_cores(duration=185.0)
+    found = told(beliefs, cluster(1, CORES), one)
+    assert found.timed
+    assert found.left == pytest.approx(185.0)
+
+
+def test_a_data_sheet_tells_how_long_a_step_takes() -> None:
+    assert told(captured(FAST), FAST, train()).timed
+
+
+def test_steps_on_devices_of_unknown_rate_are_no_time() -> None:
+    beliefs, one, boxes = Beliefs({"cpu": 4}), train(), cluster(1, node_set(device_type="cpu"))
+    beliefs.holds(one, Held("cpu", (1,)), 0.0)
+    beliefs.hear(one, Captured("worker-0", SHAPE, STEPS, BATCH), 0.0)
+    assert not told(beliefs, boxes, one).timed
+
+
+def test_a_job_that_reports_nothing_counts_seconds() -> None:
+    one = train(duration=600.0)
+    beliefs = Beliefs({"cpu": 4})
+    beliefs.holds(one, Held("cpu", (1,)), 0.0)
+    assert told(beliefs, cluster(1, CORES), one).timed

@@ -164,3 +164,15 @@ def test_a_step_is_held_against_its_prediction(beliefs: Beliefs) -> None:
     (step,) = knowledge(beliefs, 60.0, plan).steps.observed
     assert step.predicted == 0.4
     assert step.measured == pytest.approx(0.5)
+
+
+def test_slow_computing_is_not_learnt_as_a_slow_way_to_synchronise(beliefs: Beliefs) -> None:
+    """A virtual device sleeps: 0.3 s of computing where 1 ms was predicted, and little else.
+
+    The next prediction knows that, and would count it twice."""
+    beliefs.hear(train(), captured(), 0.0)
+    plan = ChosenPlan(Sync.RING, 0.001, plain=0.001)
+    knowledge(beliefs, 0.0, plan)
+    run(beliefs, "ring", 1, 0.33)
+    (step,) = knowledge(beliefs, 60.0, plan).steps.observed
+    assert step.measured / step.predicted == pytest.approx(1.1)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from muster.cli.connect import daemon
+from muster.cli.exits import NOT_FOUND
 from muster.cli.group import Commands
 from muster.cli.options import JOBS, Printed, option
 
@@ -50,5 +51,7 @@ def show(
     moment = max(0.0, moment_of("--since", since, time.time()))
     with daemon() as client:
         found: AccuracyRecord = client.accuracy(what, since=moment, pool=pool)
-        note_unknown_pool(client, pool)
+        # One that was removed has had forecasts.
+        if not found.forecasts and note_unknown_pool(client, pool):
+            raise typer.Exit(NOT_FOUND)
     typer.echo(as_json(found) if output == "json" else accuracy_page(found))

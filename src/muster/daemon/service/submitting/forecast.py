@@ -70,7 +70,7 @@ def _takes(outlook: Outlook | None, job: Job, view: View, workers: int) -> tuple
         return limit, "its time limit" if limit is not None else ""
     if job.duration is not None:
         return job.duration, "its declared duration"
-    if job.work is None or outlook is None or outlook.spread > SHOWN:
+    if job.work is None or outlook is None or not outlook.timed or outlook.spread > SHOWN:
         return None, ""
     types = job.device_types or view.cluster.device_types()
     rate = max((outlook.speed.rate(each, workers) for each in types), default=0.0)
