@@ -4,7 +4,7 @@ Levels are tried from narrow to wide up to the contract's. A `Taste` ranks the p
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 
@@ -218,7 +218,8 @@ def _fill_devices(
         if not left:
             break
         if left <= count:
-            last = _snuggest(board, draft, replace(part, count=left), kinds, mask) if tight else node
+            rest = Part(part.role, left, part.need)
+            last = _snuggest(board, draft, rest, kinds, mask) if tight else node
             draft.put(last, part, left)
             return 0
         draft.put(node, part, count)

@@ -18,7 +18,7 @@ from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.moves.rearrange import rearranged, within_contract
 from muster.core.cycle.moves.unequal import mixes, unequal
 from muster.core.cycle.steering.takers import Slots, Taker, Takers, in_turn
-from muster.core.cycle.steering.wanted import elsewhere, has_all, options_for
+from muster.core.cycle.steering.wanted import elsewhere, options_for
 from muster.model.job import Job, Role
 from muster.model.placement import Placement, Slot
 from muster.model.reason import Code, Reason
@@ -29,14 +29,15 @@ from muster.policy.base import Allocation
 from muster.policy.room import type_held
 
 
-def take_back(cycle: CycleState) -> None:
-    """Undo what the policy's targets do not need, and say whom the rest serves."""
+def take_back(cycle: CycleState, lacking: Iterable[tuple[JobState, Allocation]]) -> None:
+    """Undo what the policy's targets do not need, and say whom the rest serves. `lacking`: jobs that do
+    not have what the policy wants."""
     jobs, outcome = cycle.view.jobs, cycle.outcome
     stopped = [jobs[number] for number in outcome.stops if number not in cycle.settled]
     shrunk = [jobs[number] for number in outcome.resizes if number not in cycle.settled]
     if not stopped and not shrunk:
         return
-    trial = _Trial(cycle)
+    trial = _Trial(cycle, lacking)
     # Those that would lose most are the first to be kept.
     for state in sorted(stopped, key=lambda s: (s.keeps_work, -cycle.price(s), s.number)):
         trial.reconsider(state)
@@ -54,16 +55,17 @@ def take_back(cycle: CycleState) -> None:
 class _Trial:
     """The jobs that are to have more, placed on all that comes free."""
 
-    def __init__(self, cycle: CycleState) -> None:
+    def __init__(
+        self, cycle: CycleState, lacking: Iterable[tuple[JobState, Allocation]]
+    ) -> None:
         self._cycle = cycle
         self._board = cycle.later().copy()
         self._failed: set[Request] = set()
         self._takers = Takers()
         self._short = False
         """Whether one of them gets less than the policy says."""
-        for allocation in cycle.steered.values():
-            state = cycle.view.jobs[allocation.job]
-            if allocation.most and not has_all(cycle, state, allocation):
+        for state, allocation in lacking:
+            if allocation.most:
                 self._place(state, allocation)
 
     def close(self) -> None:
