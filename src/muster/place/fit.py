@@ -41,8 +41,8 @@ class Taste:
     others: tuple[Choose, ...] = ()
     """Further ways to choose devices in a node, compared where places have a price."""
     price_at: int = 0
-    """Where in the rank the price is: only places that are best by what comes before are priced. That is
-    the same for all nodes of a shape."""
+    """Where in the rank the price is: only places that are best by what comes before are priced. What
+    comes before is the same for all nodes of a shape."""
 
 
 def place(board: Board, request: Request, taste: Taste, price: Price | None = None) -> Placement | None:

@@ -55,9 +55,7 @@ def take_back(cycle: CycleState, lacking: Iterable[tuple[JobState, Allocation]])
 class _Trial:
     """The jobs that are to have more, placed on all that comes free."""
 
-    def __init__(
-        self, cycle: CycleState, lacking: Iterable[tuple[JobState, Allocation]]
-    ) -> None:
+    def __init__(self, cycle: CycleState, lacking: Iterable[tuple[JobState, Allocation]]) -> None:
         self._cycle = cycle
         self._board = cycle.later().copy()
         self._failed: set[Request] = set()
