@@ -60,7 +60,7 @@ def has_all(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
 def elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
     """Whether the policy wants the job on another device type."""
     assert state.placement is not None
-    if allocation.device_type is None:
+    if allocation.device_type is None or len(cycle.view.cluster.configurations) == 1:
         return False
     held = cycle.amounts(state.placement.slots)
     if not held or allocation.device_type in held:
