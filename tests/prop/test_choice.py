@@ -234,3 +234,17 @@ def test_bitmaps_of_one_shape_give_equally_good_answers_with_sixteen_devices(
             (pack, spread), (other_pack, other_spread) = answers(kind, free, k), answers(kind, other, k)
             assert spread == other_spread
             assert (pack and pack[:2]) == (other_pack and other_pack[:2])
+
+
+@small
+def test_nodes_of_one_shape_have_places_that_are_equally_close(kind: ConfigurationSet) -> None:
+    """Placing ranks a shape by one of its nodes (`place/fit.py`)."""
+    choices, seen = table(kind), dict[tuple[int, int], tuple[object, ...]]()
+    for free in range(1 << kind.devices):
+        for k in range(1, free.bit_count() + 1):
+            packed, spread = choices.pack(free, k), choices.spread(free, k)
+            assert packed is not None
+            assert spread is not None
+            assert packed.level is spread.level
+            close = (packed.level, packed.distance, free.bit_count())
+            assert seen.setdefault((choices.shape(free), k), close) == close

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from muster.model.offer import NodeOffer
+from muster.model.renew import renewer
 from muster.model.topology import ConfigurationSet, Level, Link
 
 
@@ -39,6 +40,9 @@ class Node:
     """When it came into its state, in s; None: at the beginning."""
     taken: float | None = None
     """When its engine takes it back, in s; `until` is that or earlier. None: nobody does."""
+
+
+_renewed = renewer(Node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,7 @@ class Cluster:
 
     def _empty(self, node: Node) -> Node:
         kind = self.configuration_of(node)
-        return replace(
+        return _renewed(
             node,
             free=kind.all_devices,
             millicores=kind.millicores,

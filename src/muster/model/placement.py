@@ -43,14 +43,13 @@ class Placement:
 
     def count(self, role: Role) -> int:
         """Count the tasks of a role."""
-        return self._roles.get(role, 0)
-
-    @cached_property
-    def _roles(self) -> dict[Role, int]:
-        found: dict[Role, int] = {}
-        for slot in self.slots:  # hot path: of each new placement
-            found[slot.role] = found.get(slot.role, 0) + 1
-        return found
+        # Kept by hand: `cached_property` takes a lock, which costs more than the count.
+        roles: dict[Role, int] | None = self.__dict__.get("_roles")
+        if roles is None:
+            roles = self.__dict__["_roles"] = {}
+            for slot in self.slots:
+                roles[slot.role] = roles.get(slot.role, 0) + 1
+        return roles.get(role, 0)
 
     @cached_property
     def devices(self) -> int:

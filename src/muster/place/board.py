@@ -35,10 +35,30 @@ class Withheld:
     memory: int
 
 
+@dataclass(slots=True, eq=False)
+class RackRanks:
+    """How well each rack suits requests of one size (see `groups`)."""
+
+    ranks: NDArray[np.int64]
+    seen: int
+    """How many changes of the shelf they take into account."""
+
+
 class Shelf:
     """The usable nodes of one configuration set, by shape and by number of free devices."""
 
-    __slots__ = ("by_count", "by_shape", "free", "kind", "members", "per_rack", "sample", "table")
+    __slots__ = (
+        "by_count",
+        "by_shape",
+        "changed",
+        "free",
+        "kind",
+        "members",
+        "per_rack",
+        "ranks",
+        "sample",
+        "table",
+    )
 
     def __init__(self, kind: ConfigurationSet, racks: int) -> None:
         self.kind = kind
@@ -52,6 +72,10 @@ class Shelf:
         self.by_count = [0] * (kind.devices + 1)
         self.per_rack: NDArray[np.int64] = np.zeros((racks, MAX_DEVICES + 1), dtype=np.int64)
         """[rack, c]: nodes with exactly c free devices."""
+        self.ranks: dict[tuple[int, int, bool], RackRanks] = {}
+        """Of racks, by tasks, devices of each, and whether least to spare is best."""
+        self.changed: list[int] = []
+        """Racks, one for each change since there are ranks."""
 
     def copy(self) -> "Shelf":
         other = object.__new__(type(self))
@@ -60,6 +84,7 @@ class Shelf:
         other.by_shape = self.by_shape.copy()
         other.by_count = self.by_count.copy()
         other.per_rack = self.per_rack.copy()
+        other.ranks, other.changed = {}, []
         return other
 
     def add(self, node: int, free: int, rack: int) -> None:
@@ -71,6 +96,8 @@ class Shelf:
         self.by_count[devices] |= bit
         self.per_rack[rack, devices] += 1
         self.free += devices
+        if self.ranks:
+            self.changed.append(rack)
 
     def remove(self, node: int, free: int, rack: int) -> None:
         bit = 1 << node
@@ -82,6 +109,8 @@ class Shelf:
         self.by_count[devices] ^= bit
         self.per_rack[rack, devices] -= 1
         self.free -= devices
+        if self.ranks:
+            self.changed.append(rack)
 
 
 class Board:

@@ -60,17 +60,18 @@ class Draft:
         return Placement(tuple(slots))
 
     def _slots_on(self, node: int) -> list[Slot]:
-        board, table = self._board, self._board.shelf_of[node].table
-        wanted = self._devices[node]
+        board, wanted = self._board, self._devices[node]
+        table, name = board.shelf_of[node].table, board.names[node]
         left = self._chosen(node, wanted).bits if wanted else 0
         slots = []
         for part in self._tasks[node]:
-            for _ in range(part.count):
-                bits = _closest(table, left, part.need.devices)
+            role, need, devices = part.role, part.need, part.need.devices
+            first = self._next.get(role, 0)
+            self._next[role] = first + part.count
+            for index in range(first, first + part.count):  # hot path: of every task placed
+                bits = left & -left if devices == 1 else _closest(table, left, devices)
                 left &= ~bits
-                index = self._next.get(part.role, 0)
-                self._next[part.role] = index + 1
-                slots.append(Slot(part.role, index, board.names[node], bits, part.need))
+                slots.append(Slot(role, index, name, bits, need))
         return slots
 
     def _chosen(self, node: int, wanted: int) -> Choice:

@@ -4,12 +4,9 @@ Levels are tried from narrow to wide up to the contract's. A `Taste` ranks the p
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
-
-import numpy as np
-from numpy.typing import NDArray
 
 from muster.model.choice import Choice
 from muster.model.job import Need
@@ -18,6 +15,7 @@ from muster.model.plan import Part, Plan
 from muster.model.topology import MAX_DEVICES, Level, each_bit
 from muster.place.board import Board, Shelf
 from muster.place.draft import Choose, Draft
+from muster.place.groups import ranked_groups
 from muster.place.jointly import jointly
 from muster.place.request import Request
 
@@ -43,7 +41,8 @@ class Taste:
     others: tuple[Choose, ...] = ()
     """Further ways to choose devices in a node, compared where places have a price."""
     price_at: int = 0
-    """Where in the rank the price is: only places that are best by what comes before are priced."""
+    """Where in the rank the price is: only places that are best by what comes before are priced. What
+    comes before is the same for all nodes of a shape."""
 
 
 def place(board: Board, request: Request, taste: Taste, price: Price | None = None) -> Placement | None:
@@ -88,39 +87,54 @@ def _best_place(
     board: Board, request: Request, taste: Taste, price: Price | None
 ) -> tuple[int, Choice] | None:
     """Return the node and the devices there that rank first."""
-    ranked: list[tuple[Rank, int, Choice]] = []
-    devices = request.plan.devices
-    ways = (taste.choose, *(taste.others if price is not None else ()))
+    alike = _shapes_by_rank(board, request, taste)
+    for first in sorted(alike):
+        shapes = (_places(board, request, taste, price, *each) for each in alike[first])
+        best = min((place for shape in shapes for place in shape), key=itemgetter(0, 1), default=None)
+        if best is not None:
+            return best[1:]
+    return None
+
+
+def _shapes_by_rank(
+    board: Board, request: Request, taste: Taste
+) -> dict[Rank, list[tuple[int, Shelf, int]]]:
+    """Return the shapes with room for the devices, by what comes before the price in the rank of all
+    their nodes: nodes of one shape differ only by which of equal subtrees is which."""
+    found: dict[Rank, list[tuple[int, Shelf, int]]] = {}
+    devices, before = request.plan.devices, taste.price_at
     for order, name in enumerate(request.kinds):
         shelf = board.shelves[name]
-        for shape, members in shelf.by_shape.items():
-            choice = taste.choose(shelf.table, shelf.sample[shape], devices)
-            if choice is None or choice.level > request.widest:
-                continue
-            nodes = _with_cores(board, members, request.plan)
-            for node in islice(nodes, _looked(shelf, shape, price)):
-                free = board.free[node]
-                for each in dict.fromkeys(choose(shelf.table, free, devices) for choose in ways):
-                    if each is not None and each.level <= request.widest:
-                        rank = taste.rank_node(each, free.bit_count(), shelf.kind.devices, 0.0)
-                        ranked.append(((*rank, order), node, each))
-    if price is not None:
-        ranked = list(_priced(board, taste, price, ranked))
-    best = min(ranked, key=itemgetter(0, 1), default=None)
-    return None if best is None else best[1:]
+        all_devices = shelf.kind.devices
+        for shape in shelf.by_shape if devices <= all_devices else ():
+            sample = shelf.sample[shape]
+            choice = taste.choose(shelf.table, sample, devices)
+            if choice is not None and choice.level <= request.widest:
+                rank = taste.rank_node(choice, sample.bit_count(), all_devices, 0.0)[:before]
+                found.setdefault(rank, []).append((order, shelf, shape))
+    return found
 
 
-def _priced(
-    board: Board, taste: Taste, price: Price, ranked: list[tuple[Rank, int, Choice]]
+def _places(
+    board: Board,
+    request: Request,
+    taste: Taste,
+    price: Price | None,
+    order: int,
+    shelf: Shelf,
+    shape: int,
 ) -> Iterator[tuple[Rank, int, Choice]]:
-    """Yield with its price each place that may still be the best one."""
-    before = taste.price_at
-    first = min((rank[:before] for rank, _, _ in ranked), default=())
-    for rank, node, choice in ranked:
-        if rank[:before] == first:
-            free, devices = board.free[node].bit_count(), board.shelf_of[node].kind.devices
-            cost = price(board.names[node], choice.bits)
-            yield (*taste.rank_node(choice, free, devices, cost), rank[-1]), node, choice
+    """Yield places on nodes of one shape with their ranks."""
+    devices, there = request.plan.devices, shelf.kind.devices
+    ways = (taste.choose, *(taste.others if price is not None else ()))
+    nodes = _with_cores(board, shelf.by_shape[shape], request.plan)
+    for node in islice(nodes, _looked(shelf, shape, price)):
+        free = board.free[node]
+        for choice in dict.fromkeys([choose(shelf.table, free, devices) for choose in ways]):
+            if choice is not None and choice.level <= request.widest:
+                cost = 0.0 if price is None else price(board.names[node], choice.bits)
+                rank = taste.rank_node(choice, free.bit_count(), there, cost)
+                yield (*rank, order), node, choice
 
 
 def _with_cores(board: Board, members: int, plan: Plan) -> Iterator[int]:
@@ -167,7 +181,7 @@ def _fewest_nodes(board: Board, request: Request, level: Level, taste: Taste) ->
     allowed = board.allowed(request.plan, request.kinds)
     best: Draft | None = None
     compared = 0
-    for least, mask in _ranked_groups(board, request, level, taste):
+    for least, mask in ranked_groups(board, request, level, tight=taste.tight):
         if best is not None and (least >= len(best.nodes()) or compared >= COMPARED):
             break
         compared += best is not None
@@ -177,40 +191,9 @@ def _fewest_nodes(board: Board, request: Request, level: Level, taste: Taste) ->
         )
         if draft is not None and (best is None or len(draft.nodes()) < len(best.nodes())):
             best = draft
+            if len(draft.nodes()) <= least:
+                break  # no later group takes fewer: most requests need not have them ranked
     return best
-
-
-def _ranked_groups(board: Board, request: Request, level: Level, taste: Taste) -> list[tuple[int, int]]:
-    """Return groups that may have room with the fewest nodes their devices allow, fewest first."""
-    groups = board.groups(level)
-    main = max(request.plan.parts, key=lambda part: part.count * part.need.devices)
-    if not main.need.devices:
-        return [(1, mask) for mask in groups]
-    needed, room = nodes_needed(board.counts(level, request.kinds), main.count, main.need)
-    fitting = np.flatnonzero(room >= main.count)
-    spare = room[fitting] if taste.tight else -room[fitting]
-    order = np.lexsort((spare, needed[fitting]))
-    return [(int(needed[i]), groups[i]) for i in fitting[order]]
-
-
-def nodes_needed(
-    counts: NDArray[np.int64], tasks: int, need: Need
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each group the fewest nodes that hold the tasks' devices, and the tasks it could hold.
-
-    `counts` is [group, c] = nodes with c free devices. Where they do not fit, the first is meaningless.
-    """
-    per_node = np.arange(MAX_DEVICES, -1, -1) // need.devices
-    nodes = counts[:, ::-1]
-    held = np.cumsum(nodes * per_node, axis=1)
-    seen = np.cumsum(nodes, axis=1)
-    last = np.argmax(held >= tasks, axis=1)
-    rows = np.arange(len(counts))
-    before = last - 1
-    held_before = np.where(last > 0, held[rows, before], 0)
-    seen_before = np.where(last > 0, seen[rows, before], 0)
-    rest = tasks - held_before
-    return seen_before + -(-rest // np.maximum(per_node[last], 1)), held[:, -1]
 
 
 def _one_by_one(board: Board, request: Request, mask: int, taste: Taste) -> Draft | None:
@@ -235,7 +218,8 @@ def _fill_devices(
         if not left:
             break
         if left <= count:
-            last = _snuggest(board, draft, replace(part, count=left), kinds, mask) if tight else node
+            rest = Part(part.role, left, part.need)
+            last = _snuggest(board, draft, rest, kinds, mask) if tight else node
             draft.put(last, part, left)
             return 0
         draft.put(node, part, count)

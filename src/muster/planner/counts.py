@@ -1,7 +1,5 @@
 """Tasks of each role: the policy decides the workers, the servers follow."""
 
-from dataclasses import replace
-
 from muster.model.job import Job, Role, RoleSpec
 from muster.model.placement import Placement
 from muster.model.plan import Part, Plan
@@ -22,8 +20,8 @@ def devices_for(job: Job, workers: int) -> int:
 
 def missing(goal: Plan, placed: Placement) -> Plan:
     """Return the tasks of the plan that a placement lacks."""
-    parts = (replace(part, count=part.count - placed.count(part.role)) for part in goal.parts)
-    return Plan(tuple(part for part in parts if part.count > 0))
+    counts = [(part, part.count - placed.count(part.role)) for part in goal.parts]
+    return Plan(tuple([Part(part.role, count, part.need) for part, count in counts if count > 0]))
 
 
 def _count(job: Job, spec: RoleSpec, workers: int, servers: int | None) -> int:

@@ -345,7 +345,9 @@ class CycleState:
 
     def start(self, job: Job, placement: Placement, reason: Reason) -> None:
         """Start a waiting job's gang."""
-        reason = replace(reason, avoided=avoided(self, job, placement))
+        neighbour = avoided(self, job, placement)
+        if neighbour is not None:
+            reason = replace(reason, avoided=neighbour)
         self._commit(job, placement.slots)
         asked = self.allocations.get(job.number)
         self.outcome.starts[job.number] = Change(placement, reason, asked.batch if asked else None)

@@ -114,6 +114,9 @@ class Standing:
             self.waiting[state.number] = devices_for(state.job, state.job.workers.gang)
         elif state.phase in _CHANGING:
             self.changing[state.number] = state
+        if state.placement is None and state.target is None:  # it holds nothing and is nowhere
+            self.demand.enter(state, 1, {})
+            return
         now, then = now_and_then(self.view.cluster, state)
         if state.placement is not None:
             self.types[state.number] = tuple(now)

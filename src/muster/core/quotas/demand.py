@@ -29,8 +29,10 @@ def held_by_type(cluster: Cluster, slots: tuple[Slot, ...]) -> Counter[str]:
         if slot.bits:
             bits[slot.node] = bits.get(slot.node, 0) | slot.bits
     found: Counter[str] = Counter()
-    for node, held in bits.items():
-        found[cluster.configuration_of(cluster.node(node)).device_type] += held.bit_count()
+    nodes, index, kinds = cluster.nodes, cluster.index, cluster.configurations
+    for node, held in bits.items():  # hot path: of thousands of placements in a cycle
+        kind = kinds[nodes[index[node]].configuration].device_type
+        found[kind] = found.get(kind, 0) + held.bit_count()
     return found
 
 

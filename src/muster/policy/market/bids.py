@@ -238,13 +238,16 @@ class Bid:
 
     def _note_constants(self) -> None:
         """Work out what every cycle asks for and never changes."""
-        curves = self.curves.values()
+        curves = [*self.curves.values()]
         self.asked = self.job.workers.gang * self.each
         """Devices of its gang."""
-        self.gang_rate = max([curve.peaks[0] for curve in curves], default=0.0)
+        self.gang_rate = curves[0].peaks[0] if curves else 0.0
         """Speed of its gang, on its best type."""
-        self.cheapest = min([curve.cheapest for curve in curves], default=0.0)
+        self.cheapest = curves[0].cheapest if curves else 0.0
         """Fewest device-seconds of a unit of its work."""
+        for curve in curves[1:]:
+            self.gang_rate = max(self.gang_rate, curve.peaks[0])
+            self.cheapest = min(self.cheapest, curve.cheapest)
         own = self.curves.get(self.type_held or "")
         has = own is not None and self.held in own.workers
         self._at = own.workers.index(self.held) if own is not None and has else None

@@ -90,7 +90,7 @@ class Market:
             # w_1 + ... + w_i - G_{i-1}(n - k): G_{i-1}(n) is the sum of the weights before, by which
             # prices are chosen, and k devices less cost the k smallest gains.
             missed = served[:most].cumsum()
-            asked = float(((weight + missed) / ladder[:most].cumsum()).min())
+            asked = float(np.minimum.reduce((weight + missed) / ladder[:most].cumsum()))
             if asked < price:
                 price, best = asked, device_type
         if price == inf:  # it cannot run here and delays nobody

@@ -16,8 +16,11 @@ TOLD = 0.05
 
 def avoided(cycle: "CycleState", job: Job, placement: Placement) -> Avoided | None:
     """Return the worst neighbour where the job would be, were neighbours not known to slow it."""
-    slowdowns, option = cycle.view.slowdowns, cycle.options.used_by(job, placement)
-    if not slowdowns.pairs or job.number not in slowdowns.kinds or option is None:
+    slowdowns = cycle.view.slowdowns
+    if not slowdowns.pairs or job.number not in slowdowns.kinds:
+        return None
+    option = cycle.options.used_by(job, placement)
+    if option is None:
         return None
     servers = placement.count(Role.SERVER)
     request = cycle.options.request(job, placement.count(Role.WORKER), option, servers)

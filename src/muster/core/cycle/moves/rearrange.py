@@ -21,10 +21,17 @@ def rearranged(cycle: CycleState, board: Board, state: JobState, request: Reques
     kept = state.placement
     if state.job.preemptible:
         kept = kept.without(excess(state, request.plan))
-    found = [beside(cycle, board, state.job, kept, request)]
-    if state.job.preemptible:
-        found.append(placed_whole(cycle, board, state, request))
+    grown = beside(cycle, board, state.job, kept, request)
+    if not state.job.preemptible or (grown is not None and _is_best(grown, request)):
+        return grown
+    found = (grown, placed_whole(cycle, board, state, request))
     return min((p for p in found if p is not None), key=_spread, default=None)
+
+
+def _is_best(placement: Placement, request: Request) -> bool:
+    """Whether no placement has more workers, or takes fewer nodes."""
+    workers = placement.count(Role.WORKER)
+    return workers >= request.plan.count(Role.WORKER) and len(placement.nodes()) == 1
 
 
 def _spread(placement: Placement) -> tuple[int, int]:

@@ -39,7 +39,7 @@ def steer(cycle: CycleState) -> None:
                 _let_go(cycle, state, allocation)
     if enlarged:
         _stop_to_enlarge(cycle, enlarged)
-    take_back(cycle)
+    take_back(cycle, lacking)
     blocked: list[tuple[JobState, Allocation]] = []
     for state, allocation in _borrowers_last(cycle, lacking):
         if state.phase is Phase.WAITING and allocation.most:

@@ -18,8 +18,8 @@ from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.moves.rearrange import rearranged, within_contract
 from muster.core.cycle.moves.unequal import mixes, unequal
 from muster.core.cycle.steering.takers import Slots, Taker, Takers, in_turn
-from muster.core.cycle.steering.wanted import elsewhere, has_all, options_for
-from muster.model.job import Job, Role
+from muster.core.cycle.steering.wanted import elsewhere, options_for
+from muster.model.job import Role
 from muster.model.placement import Placement, Slot
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase
@@ -29,14 +29,15 @@ from muster.policy.base import Allocation
 from muster.policy.room import type_held
 
 
-def take_back(cycle: CycleState) -> None:
-    """Undo what the policy's targets do not need, and say whom the rest serves."""
+def take_back(cycle: CycleState, lacking: Iterable[tuple[JobState, Allocation]]) -> None:
+    """Undo what the policy's targets do not need, and say whom the rest serves. `lacking`: jobs that do
+    not have what the policy wants."""
     jobs, outcome = cycle.view.jobs, cycle.outcome
     stopped = [jobs[number] for number in outcome.stops if number not in cycle.settled]
     shrunk = [jobs[number] for number in outcome.resizes if number not in cycle.settled]
     if not stopped and not shrunk:
         return
-    trial = _Trial(cycle)
+    trial = _Trial(cycle, lacking)
     # Those that would lose most are the first to be kept.
     for state in sorted(stopped, key=lambda s: (s.keeps_work, -cycle.price(s), s.number)):
         trial.reconsider(state)
@@ -54,16 +55,15 @@ def take_back(cycle: CycleState) -> None:
 class _Trial:
     """The jobs that are to have more, placed on all that comes free."""
 
-    def __init__(self, cycle: CycleState) -> None:
+    def __init__(self, cycle: CycleState, lacking: Iterable[tuple[JobState, Allocation]]) -> None:
         self._cycle = cycle
         self._board = cycle.later().copy()
         self._failed: set[Request] = set()
         self._takers = Takers()
         self._short = False
         """Whether one of them gets less than the policy says."""
-        for allocation in cycle.steered.values():
-            state = cycle.view.jobs[allocation.job]
-            if allocation.most and not has_all(cycle, state, allocation):
+        for state, allocation in lacking:
+            if allocation.most:
                 self._place(state, allocation)
 
     def close(self) -> None:
@@ -97,8 +97,7 @@ class _Trial:
                 placement = place(self._board, request)
                 if placement is None:
                     self._failed.add(request)
-                elif self._allowed(job, placement.slots):
-                    self._take(Taker(state, _finder(place, request), placement.slots))
+                elif self._take(state, _finder(place, request), placement.slots):
                     return
             self._short = True
 
@@ -113,7 +112,7 @@ class _Trial:
         workers = found.count(Role.WORKER) if found else 0
         self._short = self._short or workers < allocation.most
         comes = _comes(state, found) if found else ()
-        if workers <= state.placement.count(Role.WORKER) or not self._allowed(state.job, comes):
+        if workers <= state.placement.count(Role.WORKER):
             return
 
         def find(board: Board) -> Slots | None:
@@ -121,7 +120,7 @@ class _Trial:
             enough = again is not None and again.count(Role.WORKER) >= workers
             return _comes(state, again) if enough and again is not None else None
 
-        self._take(Taker(state, find, comes))
+        self._take(state, find, comes)
 
     def _place_types(self, state: JobState, allocation: Allocation) -> None:
         """Place what a job on several types lacks."""
@@ -131,20 +130,19 @@ class _Trial:
             return None if found is None else _comes(state, found)
 
         comes = find(self._board)
-        if comes and self._allowed(state.job, comes):
-            self._take(Taker(state, find, comes))
+        if comes:
+            self._take(state, find, comes)
 
-    def _allowed(self, job: Job, slots: Slots) -> bool:
-        """Whether the pools allow it once all changes are done."""
-        amounts = self._cycle.amounts(slots)
-        return not self._cycle.quotas.overshoots(job, amounts, borrow=job.preemptible)
-
-    def _take(self, taker: Taker) -> None:
-        taker.amounts = self._cycle.amounts(taker.slots)
-        taker.reserved = self._cycle.quotas.within_reservation(taker.state.job, taker.amounts)
+    def _take(self, state: JobState, find: Callable[[Board], Slots | None], slots: Slots) -> bool:
+        """Let a job have these, if the pools allow it once all changes are done."""
+        job, quotas, amounts = state.job, self._cycle.quotas, self._cycle.amounts(slots)
+        if quotas.overshoots(job, amounts, borrow=job.preemptible):
+            return False
+        taker = Taker(state, find, slots, amounts, quotas.within_reservation(job, amounts))
         self._takers.add(taker)
-        self._board.take(taker.slots)
+        self._board.take(slots)
         self._count(taker, 1)
+        return True
 
     def _count(self, taker: Taker, sign: int) -> None:
         self._cycle.quotas.promise(taker.state.job, taker.amounts, sign)

@@ -18,8 +18,10 @@ def options_for(cycle: CycleState, job: Job, allocation: Allocation) -> list[Opt
 
 def _options_for(cycle: CycleState, job: Job, allocation: Allocation) -> list[Option]:
     every = list(dict.fromkeys((*cycle.options.of(job), *cycle.options.pure(job))))
-    wanted = _wanted(cycle, job, allocation)
-    return every if wanted is None else [o for o in every if cycle.options.types(o) in ((wanted,), ())]
+    there = [o for o in every if cycle.options.types(o) in ((allocation.device_type,), ())]
+    if len(there) == len(every):  # most clusters have one type
+        return every
+    return every if _wanted(cycle, job, allocation) is None else there
 
 
 def _wanted(cycle: CycleState, job: Job, allocation: Allocation) -> str | None:
@@ -58,7 +60,7 @@ def has_all(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
 def elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
     """Whether the policy wants the job on another device type."""
     assert state.placement is not None
-    if allocation.device_type is None:
+    if allocation.device_type is None or len(cycle.view.cluster.configurations) == 1:
         return False
     held = cycle.amounts(state.placement.slots)
     if not held or allocation.device_type in held:
