@@ -1,6 +1,7 @@
 """A lab with some jobs of every kind, for tests of all views and for the pictures of the docs."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from tests.live.daemons import Daemon
@@ -58,12 +59,12 @@ class Scene:
         """Start it all; return when it looks as it shall."""
         daemon = self.daemon
         daemon.start()
-        daemon.sh("sleep 600", name="pretrain", devices=14, pool="vision", labels={"team": "vision"})
-        daemon.sh("sleep 600", name="whisper", devices=6, pool="speech", labels={"team": "speech"})
-        daemon.sh("sleep 600", name="segment", devices=4, pool="vision")
-        job = daemon.submit(
-            *(sys.executable, str(self._script), "0.5", "stay"), name="resnet", devices=1, pool="vision"
-        )
+        sleeps = partial(daemon.sh, "sleep 600", duration="10m")
+        sleeps(name="pretrain", devices=14, pool="vision", labels={"team": "vision"})
+        sleeps(name="whisper", devices=6, pool="speech", labels={"team": "speech"})
+        sleeps(name="segment", devices=4, pool="vision")
+        command = sys.executable, str(self._script), "0.5", "stay"
+        job = daemon.submit(*command, name="resnet", devices=1, pool="vision", duration="20m")
         self.trains = job.number
         daemon.sh("exit 1", name="typo").wait()
         done = daemon.muster(
@@ -75,6 +76,6 @@ class Scene:
         for member in daemon.client.sweep_detail(self.sweep).members:
             assert member.number is not None
             assert daemon.client.handle(member.number).wait().status == "succeeded"
-        daemon.sh("sleep 600", name="too-wide", devices=44, pool="vision")
+        sleeps(name="too-wide", devices=44, pool="vision")
         daemon.client.drain("right3")
         daemon.await_status("resnet", "running")

@@ -97,6 +97,7 @@ def test_a_job(scene: Scene, tab: Tab) -> None:
     expect(page.get_by_role("region", name="Curve of loss")).to_be_visible()
     expect(page.get_by_role("img", name=re.compile(r"^loss: \d+ points"))).to_be_visible()
     expect(page.get_by_role("region", name="Workers over time")).to_contain_text("running")
+    expect(page.get_by_text("Finishes", exact=True)).to_be_visible()
     expect(page.get_by_label("Log", exact=True)).to_contain_text("epoch 30")
     page.get_by_label("Search the log").fill("epoch 12:")
     expect(page.get_by_label("Log", exact=True)).not_to_contain_text("epoch 30")

@@ -64,8 +64,8 @@ function Foreseen({ job }: { job: Job }) {
   return (
     <>
       {job.started == null && <Expected name="Starts" at={job.predicted_start} low={job.start_low} high={job.start_high} otherwise="unknown" />}
-      <Expected name="Finishes" at={job.predicted_finish} low={job.finish_low} high={job.finish_high} />
-      {like != null && <Fact name="Rests on">{like ? count(like, "similar job") : "what it has shown or declared itself"}</Fact>}
+      <Expected name="Finishes" at={job.predicted_finish} low={job.finish_low} high={job.finish_high} otherwise="unknown" />
+      {like != null && (like > 0 || job.predicted_finish != null) && <Fact name="Rests on">{like ? count(like, "similar job") : "what it has shown or declared itself"}</Fact>}
       {preemption != null && preemption >= 0.01 && <Fact name="Preemption">{percent(preemption)} likely before it ends</Fact>}
     </>
   );
