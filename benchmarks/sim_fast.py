@@ -36,6 +36,8 @@ from support.large_cycles import CycleTimes, measure_cycles
 from support.t4_cluster import WORKLOADS, Case, mean
 from support.t4_cluster import run as run_t4
 
+Bar = tuple[str, float, float]
+"""A target's name, the figure, and the most that it may be."""
 ROOT = Path(__file__).resolve().parents[1]
 PHILLY = ROOT.parent / "shared" / "data" / "philly.csv"
 CLUSTERS = ROOT / "examples" / "clusters"
@@ -143,13 +145,65 @@ def large_cycles(
         yield [f"{devices:,}", f"{jobs:,}", *(f"{1e3 * s:.0f}" for s in times), *told]
 
 
-def print_cycle_bars(kept: dict[int, CycleTimes]) -> None:
-    """One line per target of a single cycle."""
+Kept = dict[tuple[str, str], dict[str, float]]
+"""What each simulation took, by policy and trace."""
+HEADING = "POLICY TRACE JOBS EVENTS CPU/s us/EVENT MB MEAN/s WAITED"
+
+
+def philly(quick: bool) -> Iterator[Bar]:
+    """Run the whole extract under each policy."""
+    if quick:
+        return
+    kept: Kept = {}
+    print_table(HEADING, rows([(each, "philly") for each in MOST_SECONDS], kept))
+    for policy, most in MOST_SECONDS.items():
+        yield f"philly-{policy}-s", kept[policy, "philly"]["cpu"], most
+        yield f"philly-{policy}-mb", kept[policy, "philly"]["megabytes"], 500.0
+
+
+def growth(quick: bool) -> Iterator[Bar]:
+    """Run ever longer traces of one load."""
+    lengths, policies, kept = SHORT if quick else LENGTHS, ("fifo", "tiresias"), Kept()
+    print_table(HEADING, rows([(policy, str(n)) for policy in policies for n in lengths], kept))
+    for policy in policies:
+        few, many = (kept[policy, str(n)] for n in (lengths[0], lengths[-1]))
+        ratio = (many["cpu"] / many["events"]) / (few["cpu"] / few["events"])
+        yield f"cost-of-an-event-{policy}-ratio", ratio, log(lengths[-1]) / log(lengths[0])
+
+
+def lively(quick: bool) -> Iterator[Bar]:
+    """Run elastic traces under Muster's own policy."""
+    kept: Kept = {}
+    names = [QUICK_ELASTIC] if quick else list(ELASTIC)
+    print_table(HEADING, rows([("muster", f"elastic-{jobs}") for jobs in names], kept))
+    for jobs in names:
+        if jobs in ELASTIC:
+            yield f"elastic-{jobs}-muster-s", kept["muster", f"elastic-{jobs}"]["cpu"], ELASTIC[jobs]
+
+
+def t4(quick: bool) -> Iterator[Bar]:
+    """Run the published workloads."""
+    numbers, table = WORKLOADS[:1] if quick else WORKLOADS, "POLICY WORKLOAD CYCLES CPU/s MEAN/s"
+    own = Case(oracle=False, strategy="adaptive", rounds=False)
+    for policy, case in (("tiresias", Case(elastic=False)), ("muster", own)):
+        print_table(table, workloads(policy, case, numbers))
+        yield f"t4-{policy}-s", SLOWEST[policy], 1.0
+
+
+def cycles(quick: bool) -> Iterator[Bar]:
+    """Measure single cycles on large clusters."""
+    kept: dict[int, CycleTimes] = {}
+    sizes, repeats = ((QUICK_LARGE,), 1) if quick else (LARGE, 5)
+    heading = "DEVICES JOBS FULL/ms ONE/ms LOOK/ms QUIET/ms CHANGES RESTS"
+    print_table(heading, large_cycles(sizes, repeats, kept))
     (small, _), (large, _) = LARGE
     if small in kept:
-        bar(f"quiet-cycle-{small}-ms", 1e3 * kept[small].quiet, 30.0)
-        bar(f"full-cycle-{small}-s", kept[small].full, 0.4)
-        bar(f"full-cycle-{large}-s", kept[large].full, 2.0)
+        yield f"quiet-cycle-{small}-ms", 1e3 * kept[small].quiet, 30.0
+        yield f"full-cycle-{small}-s", kept[small].full, 0.4
+        yield f"full-cycle-{large}-s", kept[large].full, 2.0
+
+
+PARTS = {each.__name__: each for each in (philly, growth, lively, t4, cycles)}
 
 
 def main() -> None:
@@ -157,43 +211,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="short traces, one workload; under 30 s")
     parser.add_argument("--one", nargs=2, metavar=("POLICY", "TRACE"), help="one simulation, as JSON")
+    parser.add_argument("--only", choices=PARTS, action="append", help="one part; may be given again")
     arguments = parser.parse_args()
     if arguments.one:
         print(json.dumps(one(*arguments.one)))
         return
-    heading = "POLICY TRACE JOBS EVENTS CPU/s us/EVENT MB MEAN/s WAITED"
-    lengths = SHORT if arguments.quick else LENGTHS
-    kept: dict[tuple[str, str], dict[str, float]] = {}
-    full = [] if arguments.quick else [(each, "philly") for each in MOST_SECONDS]
-    lively = [
-        ("muster", f"elastic-{jobs}") for jobs in ([QUICK_ELASTIC] if arguments.quick else ELASTIC)
-    ]
-    growth = [(policy, str(n)) for policy in ("fifo", "tiresias") for n in lengths]
-    print_table(heading, rows([*full, *growth, *lively], kept))
-    numbers = WORKLOADS[:1] if arguments.quick else WORKLOADS
-    table = "POLICY WORKLOAD CYCLES CPU/s MEAN/s"
-    print_table(table, workloads("tiresias", Case(elastic=False), numbers))
-    own = Case(oracle=False, strategy="adaptive", rounds=False)
-    print_table(table, workloads("muster", own, numbers))
-    cycles: dict[int, CycleTimes] = {}
-    sizes, repeats = ((QUICK_LARGE,), 1) if arguments.quick else (LARGE, 5)
-    print_table(
-        "DEVICES JOBS FULL/ms ONE/ms LOOK/ms QUIET/ms CHANGES RESTS",
-        large_cycles(sizes, repeats, cycles),
-    )
-    for policy, _ in full:
-        bar(f"philly-{policy}-s", kept[policy, "philly"]["cpu"], MOST_SECONDS[policy])
-        bar(f"philly-{policy}-mb", kept[policy, "philly"]["megabytes"], 500.0)
-    bar("t4-tiresias-s", SLOWEST["tiresias"], 1.0)
-    bar("t4-muster-s", SLOWEST["muster"], 1.0)
-    for policy, name in lively:
-        if (jobs := name.removeprefix("elastic-")) in ELASTIC:
-            bar(f"{name}-{policy}-s", kept[policy, name]["cpu"], ELASTIC[jobs])
-    print_cycle_bars(cycles)
-    for policy in ("fifo", "tiresias"):
-        few, many = (kept[policy, str(n)] for n in (lengths[0], lengths[-1]))
-        ratio = (many["cpu"] / many["events"]) / (few["cpu"] / few["events"])
-        bar(f"cost-of-an-event-{policy}-ratio", ratio, log(lengths[-1]) / log(lengths[0]))
+    found = [each for part in arguments.only or PARTS for each in PARTS[part](arguments.quick)]
+    for name, figure, most in found:
+        bar(name, figure, most)
 
 
 if __name__ == "__main__":
