@@ -83,5 +83,5 @@ class Outlook:
     told: bool = False
     """Whether the work left is what the job itself says or shows, not what others like it took."""
     timed: bool = True
-    """Whether anything tells how long its steps take. Else its work is so many steps of an unknown
-    length: enough to compare numbers of devices, no time."""
+    """Whether anything tells how long its steps take. Otherwise its work is a number of steps of
+    unknown length: enough to compare numbers of devices, but no time."""
