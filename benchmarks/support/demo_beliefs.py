@@ -8,7 +8,7 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.sim.learnt import Learnt
 from muster.sim.truth import Truth
 

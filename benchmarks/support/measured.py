@@ -13,7 +13,7 @@ from math import inf
 
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.sim.truth import Ideal, JobPace, ideal_of
 
 LEAST = 0.01

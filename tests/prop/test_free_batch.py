@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from muster.model.job import Job, Need, Role, RoleSpec
 from muster.perf.learnt.batches import BatchRange
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.learnt.learner import Learner
+from muster.perf.learnt.step_report import StepReport
 from muster.runtime.data.limits import BatchLimits
 from muster.runtime.data.samples import Order, Position, cut
 from muster.runtime.members.ballot import MemberStatus, Vote

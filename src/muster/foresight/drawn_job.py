@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from muster.model.outlook import Outlook
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.perf.mixture import mixed_rate
 from muster.sim.truth import Ideal, JobPace
 

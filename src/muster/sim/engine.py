@@ -38,7 +38,7 @@ from muster.model.outlook import Outlook
 from muster.model.pool import PoolTree
 from muster.model.view import View
 from muster.perf.history.crowding import among_neighbours
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.policy.base import Policy
 from muster.sim.admission import Admission
 from muster.sim.beliefs import Oracle, OutlookSource

@@ -10,7 +10,8 @@ from muster.perf.learnt.batches import BatchRange
 from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.foretold import Foreteller
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.learnt.learner import Learner
+from muster.perf.learnt.step_report import StepReport
 from muster.sim.losses import SeenLosses
 from muster.sim.truth import Truth
 

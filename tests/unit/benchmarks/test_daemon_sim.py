@@ -19,7 +19,7 @@ from muster.model.event import (
     Started,
 )
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from tests.builders import job, placement
 from tests.numbers import number
 

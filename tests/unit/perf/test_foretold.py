@@ -11,7 +11,8 @@ from muster.model.topology import Link
 from muster.perf.compute import Computed, ComputeHistory
 from muster.perf.learnt.foretold import Foreteller
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.learnt.learner import Learner
+from muster.perf.learnt.step_report import StepReport
 from muster.perf.predict import Knowledge
 from muster.perf.speed.fitted import PRIOR, Prior
 from muster.perf.speed.foresight import Foresight

@@ -10,8 +10,9 @@ import pytest
 from muster.model.job import Job
 from muster.perf.learnt.batches import BatchRange
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.learnt.learner import Learner
 from muster.perf.learnt.lengths import Lengths
+from muster.perf.learnt.step_report import StepReport
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.way import Way, start, stretch
 from muster.perf.mixture import mixed_rate
@@ -356,6 +357,45 @@ def test_a_declared_duration_is_believed_until_enough_like_jobs_have_ended() -> 
         learner.ended(one, 500.0)
     found = learner.outlook(one, None, 0.0)
     assert found.left / found.speed.rate("A", 1) == pytest.approx(500.0, rel=0.1)
+
+
+def ends(learner: Learner, user: str, declared: float, took: float, count: int = 8) -> None:
+    """A user's jobs, each of an application of its own, end after a part of what was declared."""
+    for i in range(count):
+        one = replace(trained(f"{user}{i}", f"{user}{i}"), duration=declared, user=user)
+        learner.watch(one, on(1), StepReport(1.0), 1.0)
+        learner.ended(one, took)
+
+
+def test_the_part_of_their_durations_that_a_users_jobs_take_tells_how_long_the_next_is() -> None:
+    learner = Learner({"A": 8})
+    ends(learner, "ann", 3_600.0, 900.0)
+    ends(learner, "bob", 3_600.0, 3_600.0)
+    lengths = {}
+    for user in ("ann", "bob", "new"):
+        found = learner.outlook(replace(trained("next", "other"), duration=7_200.0, user=user), None, 0)
+        lengths[user] = found.left / found.speed.rate("A", 1)
+    assert lengths["ann"] == pytest.approx(1_800.0, rel=0.1)
+    assert lengths["bob"] == pytest.approx(7_200.0, rel=0.1)
+    assert lengths["ann"] < lengths["new"] <= lengths["bob"] * 1.01  # as users are on the whole
+
+
+def test_an_exact_user_is_believed_more_than_similar_jobs_that_differ() -> None:
+    learner = Learner({"A": 8})
+    for took in (300.0, 900.0, 2_700.0, 8_100.0) * 2:
+        one = replace(trained("one"), duration=took)
+        learner.watch(one, on(1), StepReport(1.0), 1.0)
+        learner.ended(one, took)
+    found = learner.outlook(replace(trained("next"), duration=300.0), None, 0.0)
+    assert found.left / found.speed.rate("A", 1) == pytest.approx(300.0, rel=0.2)
+
+
+def test_a_job_beyond_the_duration_of_an_exact_user_is_nearly_done() -> None:
+    learner = Learner({"A": 8})
+    ends(learner, "bob", 3_600.0, 3_600.0, count=30)
+    one = replace(trained("next", "other"), duration=3_600.0, user="bob")
+    learner.watch(one, on(1), StepReport(1.0), 3_650.0)
+    assert learner.outlook(one, on(1), 3_650.0).left < 1_000.0
 
 
 def test_beyond_its_declared_duration_a_job_is_of_unknown_length() -> None:

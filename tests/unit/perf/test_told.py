@@ -10,7 +10,8 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.learnt.learner import Learner
+from muster.perf.learnt.step_report import StepReport
 from tests.builders import job
 
 JOBS = [

@@ -16,7 +16,7 @@ from muster.model.pool import Entitlements
 from muster.model.reason import Code, Reason
 from muster.model.view import View
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.policy.base import Shares, exactly
 from muster.policy.published.fifo import Fifo
 from muster.policy.registry import POLICIES

@@ -10,7 +10,7 @@ from muster.files.source.quantity import Counts
 from muster.model.job import Job
 from muster.model.pool import single_pool
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.policy.registry import POLICIES
 from muster.sim.beliefs import OutlookSource
 from muster.sim.engine import Engine, Setting

@@ -8,7 +8,7 @@ import pytest
 from muster.files import shipped_profile
 from muster.model.outlook import Outlook
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.sim.learnt import Learnt
 from muster.sim.truth import Arrival, Ideal, JobPace, Truth
 from muster.sim.worlds.t4_files import read_tables, read_workload

@@ -7,7 +7,7 @@ import pytest
 
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.sim.life import Life
 from muster.sim.truth import Ideal, JobPace
 from tests.builders import job, placement

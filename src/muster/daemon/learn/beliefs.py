@@ -43,8 +43,9 @@ from muster.perf.history.crowding import among_neighbours
 from muster.perf.history.hops import NodeLink
 from muster.perf.history.links import LinkHistory
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import Learner, StepReport
+from muster.perf.learnt.learner import Learner
 from muster.perf.learnt.lengths import ENOUGH
+from muster.perf.learnt.step_report import StepReport
 from muster.perf.speed.fitted import NORMAL_80, Prior
 from muster.store.batch import Note
 from muster.wire.tasks.messages import Captured, Changed, Message, Saved, StepDone, Transferred
@@ -198,7 +199,7 @@ class Beliefs:
         work = live.track.done if kin.reports else self._spent(live, now)
         self._notes.append(note_of_end(job.number, now))
         if succeeded and work > 0:
-            ending = EndNote(kin, work)
+            ending = EndNote(kin, work, job.user, self._part(told, kin, work))
             self._learn_end(told, ending)
             self._notes.append(note_of(ending, now))
         self._learner.forget(told)
@@ -358,7 +359,7 @@ class Beliefs:
                     self._remembered[int(note.key)] = state
         # Last: lengths depend on the speed that all reports together have shown.
         for ending in endings:
-            self._learn_end(_past(ending.kin), ending)
+            self._learn_end(_past(ending.kin, ending.user), ending)
 
     # --- inside ---
 
@@ -465,7 +466,7 @@ class Beliefs:
         self._count(shown.kin)
 
     def _learn_end(self, told: Job, ending: EndNote) -> None:
-        self._learner.ended(told, ending.work)
+        self._learner.ended(told, ending.work, ending.part)
         self._applications.learn(ending.kin)
         self._applications.end(ending.kin)
         self._endings += 1
@@ -495,12 +496,21 @@ class Beliefs:
             return float(steps) if steps else job.work
         if job.duration is None or self._applications.have_ended(kin.application, ENOUGH):
             return None
-        # The user's duration is for the workers of the gang.
-        plain = for_learner(job, kin, None)
-        speed = self._learner.outlook(plain, None, 0.0).speed
+        return self._learner.usual_part(job.user) * self._declared(job, kin)
+
+    def _declared(self, job: Job, kin: Kin) -> float:
+        """Return the s on one device of the duration, which users tell for the workers of the gang."""
+        assert job.duration is not None
+        speed = self._learner.outlook(for_learner(job, kin, None), None, 0.0).speed
         types = tuple(self._known)
         first = next((each for each in job.device_types if each in types), types[0])
         return job.duration * speed.rate(first, max(1, job.workers.gang))
+
+    def _part(self, job: Job, kin: Kin, work: float) -> float | None:
+        """Return the part of its user's duration that a job took; None: unknown."""
+        if job.duration is None or kin.reports:
+            return self._learner.part_of_declared(job, work)
+        return work / self._declared(job, kin)
 
     def _outlook(self, live: LiveJob, now: float) -> Outlook:
         found = self._learnt_outlook(live, now)
@@ -566,10 +576,10 @@ class Beliefs:
         return live.spent + rate * max(0.0, now - live.since)
 
 
-def _past(kin: Kin) -> Job:
+def _past(kin: Kin, user: str = "nobody") -> Job:
     """Return a stand-in for a job of an earlier daemon."""
     role = RoleSpec(Role.WORKER, Need(devices=1), 1, 1, 1)
-    return Job("", roles=(role,), application=kin.application, batch=kin.batch)
+    return Job("", roles=(role,), user=user, application=kin.application, batch=kin.batch)
 
 
 def _of_nodes(node_devices: Mapping[str, int]) -> dict[str, int]:

@@ -62,6 +62,9 @@ class EndNote(msgspec.Struct, frozen=True, tag="end"):
 
     kin: Kin
     work: float
+    user: str = ""
+    part: float | None = None
+    """Of the duration that its user declared, what it took; None: nobody declared one."""
 
 
 class ChangeNote(msgspec.Struct, frozen=True, tag="change"):
@@ -126,7 +129,7 @@ def shown_of(note: Note) -> Shown | None:
     except msgspec.DecodeError:
         return None
     if isinstance(shown, EndNote):
-        return shown if shown.work > 0 else None
+        return shown if shown.work > 0 and (shown.part is None or shown.part > 0) else None
     if isinstance(shown, ChangeNote):
         return shown if shown.seconds >= 0 else None
     fine = shown.step > 0 and 0 <= shown.sync <= shown.step and sum(shown.workers) > 0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.wire.tasks.messages import StepDone
 
 SKIPPED = 3

@@ -12,7 +12,7 @@ level beyond, unless the shape of its model foretells them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, hypot, inf, log
 from typing import Any, TypeVar
 
@@ -24,12 +24,14 @@ from muster.perf.learnt.alike import AlikeLeft, Scatter
 from muster.perf.learnt.batches import Array, BatchRange, gain
 from muster.perf.learnt.changes import ChangeCosts, ChangeKind
 from muster.perf.learnt.costs import Costs, compared
+from muster.perf.learnt.declared import Declarations
 from muster.perf.learnt.grid import BatchGrid, grid_of, hope
 from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.job_kind import KEPT, UNKNOWN_BATCH, JobKind
-from muster.perf.learnt.lengths import DECLARED, ENOUGH, FIRST, Left, Lengths, agreed, octave_left
+from muster.perf.learnt.lengths import ENOUGH, FIRST, Left, Lengths, agreed, octave_left
 from muster.perf.learnt.priors import prior_from
-from muster.perf.learnt.ratios import SPREAD, slower
+from muster.perf.learnt.ratios import SPREAD, ratio, slower
+from muster.perf.learnt.step_report import StepReport
 from muster.perf.learnt.steps import PlacedSplit, StepTimes
 from muster.perf.learnt.tables import ByType
 from muster.perf.learnt.told import Told
@@ -49,22 +51,6 @@ CHOICES = 20
 step's time is known."""
 WEIGHT = 0.5
 """Weight of a job's newest report in the mean of those from one placement."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepReport:
-    """What a running job measures of itself."""
-
-    step: float
-    """s of one step."""
-    sync: float | None = None
-    """The part of it spent synchronising, if measured."""
-    gain: float = 1.0
-    """Work of one step, in the job's unit."""
-    noise: float | None = None
-    """Samples at which the gradient's noise equals its signal (Pollux' phi), if measured."""
-    slowed: float = 1.0
-    """The factor by which neighbours are known to make the step longer."""
 
 
 class Learner:
@@ -87,6 +73,7 @@ class Learner:
         self._kinds: dict[str, JobKind] = {}
         self._all = Lengths()
         """All ended jobs, in s on one device."""
+        self._declarations = Declarations()
         self._scatter = Scatter()
         self._own: dict[int, tuple[Held, float]] = {}
         """Where each live job reported from last, and its mean step there."""
@@ -160,11 +147,15 @@ class Learner:
         """Take in the s without progress that a change has cost a job."""
         self._changes.add(job.number, self._kind(job).name, change, seconds)
 
-    def ended(self, job: Job, work: float) -> None:
-        """Take in the length of a job that has ended."""
+    def ended(self, job: Job, work: float, part: float | None = None) -> None:
+        """Take in the length of a job that has ended; `part`: what it took of its declared duration,
+        if that is known otherwise than by its steps."""
         kind = self._kind(job)
         self.forget(job)
         self._ended += 1
+        part = self.part_of_declared(job, work) if part is None else part
+        if part is not None:
+            self._declarations.add(job.user, part)
         if kind.steps:
             self._all.add(self._cost(job, kind, self._types(job)[0]).alone(0.0, work))
         before = tuple(kind.lengths.sorted)
@@ -172,6 +163,18 @@ class Learner:
         self._scatter.add(before, kind.lengths.sorted)
         if job.application is None:
             del self._kinds[kind.name]
+
+    def part_of_declared(self, job: Job, work: float) -> float | None:
+        """Return the part of its user's duration that a job of this much work takes; None: unknown."""
+        kind = self._kind(job)
+        declared = self._declared(job, kind, stretch(work)) if kind.steps else 0.0
+        if declared <= 0.0 or work <= 0.0:
+            return None
+        return self._cost(job, kind, self._types(job)[0]).alone(0.0, work) / declared
+
+    def usual_part(self, user: str) -> float:
+        """Return what this user's jobs usually take of their declared durations."""
+        return self._declarations.usual(user)
 
     def forget(self, job: Job) -> None:
         """Drop a job that did not reach its end: its length says nothing."""
@@ -253,9 +256,9 @@ class Learner:
     ) -> tuple[float, Left]:
         """Return the work at a job's end, and the s on one device until then.
 
-        Its own total comes first, then what only this job shows, then similar jobs that have ended,
-        then its declared duration, and at last jobs of any kind. A few similar jobs do not outweigh
-        the user.
+        Its own total comes first, then what only this job shows, similar jobs that have ended and its
+        declared duration, each weighing as much as it is certain, and at last jobs of any kind. A few
+        similar jobs do not outweigh the user.
         """
         costs = told.costs
         if job.work is not None:
@@ -265,22 +268,30 @@ class Learner:
         if _has_alike(job, kind):
             alike = self._alike(kind).left(done)
             work = alike if ahead is None else agreed(ahead, alike)
+        passed = costs.alone(0.0, done) if kind.steps else 0.0
+        declared = self._declared_left(job, kind, done, passed)
         if work is not None:
             end = done + work.middle
-            return end, Left(costs.alone(done, end), work.spread)
+            left = Left(costs.alone(done, end), work.spread)
+            # Of jobs that report nothing it is not known how much of a duration has passed.
+            return end, agreed(left, declared) if declared and kind.steps else left
         end = kind.reached
-        passed = costs.alone(0.0, done) if kind.steps else 0.0
+        if declared is not None:
+            return end, declared
         reached = passed if end == done or not kind.steps else costs.alone(0.0, end)
-        declared = self._declared(job, kind, stretch(done))
-        if declared > passed:
-            return end, Left(declared - passed, DECLARED)
         return end, self._all.coarse(passed, reached, FIRST, octave_left(end))
 
-    def _lengths_heard(self, job: Job, kind: JobKind) -> tuple[float, int]:
+    def _declared_left(self, job: Job, kind: JobKind, done: float, passed: float) -> Left | None:
+        """Return the s on one device left of the user's duration, as users are usually right."""
+        declared = self._declared(job, kind, stretch(done))
+        return self._declarations.left(job.user, declared, passed) if declared > 0.0 else None
+
+    def _lengths_heard(self, job: Job, kind: JobKind) -> tuple[float, int, int]:
         """Return what the work left follows from, beside the belief and what the job itself shows."""
+        declared = 0 if job.duration is None else self._declarations.count
         if _has_alike(job, kind):
-            return self._scatter.usual, kind.lengths.count
-        return kind.reached, self._ended
+            return self._scatter.usual, kind.lengths.count, declared
+        return kind.reached, self._ended, declared
 
     def _of_total(self, job: Job, kind: JobKind, told: Told, done: float, end: float) -> float:
         """Return the s on one device from `done` to an end that is known.
@@ -289,7 +300,7 @@ class Learner:
         if not told.timed:
             declared = self._declared(job, kind, stretch(done))
             if declared > 0.0:
-                return declared * (1.0 - done / end)
+                return self.usual_part(job.user) * declared * (1.0 - done / end)
         return told.costs.alone(done, end)
 
     def _alike(self, kind: JobKind) -> AlikeLeft:
@@ -514,7 +525,7 @@ class Learner:
         if base == device_type:
             return 1.0
         both = (each.steps for each in self._kinds.values() if {base, device_type} <= each.steps.keys())
-        return slower(device_type, base, (_ratio(at[device_type], at[base]) for at in both))
+        return slower(device_type, base, (ratio(at[device_type], at[base]) for at in both))
 
     def _unseen(self, kind: JobKind, device_type: str) -> Prior:
         """Return what is believed of an application's steps on a type before any was reported."""
@@ -585,10 +596,3 @@ def _has_alike(job: Job, kind: JobKind) -> bool:
 def _parts(job: Job, kind: JobKind) -> list[int]:
     """Return the samples at a time on each of 1, 2, ... devices."""
     return [kind.split(job.batch, k).at_once for k in range(1, job.workers.most + 1)]
-
-
-def _ratio(here: StepTimes, there: StepTimes) -> float:
-    """Return s of a step here per s there, where either was measured."""
-    places = [*here.places(), *there.places()]
-    logs = np.log(here.seconds(places, 1)) - np.log(there.seconds(places, 1))
-    return exp(float(logs.mean()))

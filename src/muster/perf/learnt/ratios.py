@@ -7,7 +7,10 @@ is one, as one more: a single application may be special, several are not.
 from collections.abc import Iterable
 from math import exp, log
 
+import numpy as np
+
 from muster.perf.devices import data_sheet
+from muster.perf.learnt.steps import StepTimes
 
 SPREAD = log(1.25)
 """Standard deviation of the logarithm of a step carried over from another type (`perf.compute`)."""
@@ -19,6 +22,13 @@ def slower(device_type: str, than: str, seen: Iterable[float]) -> float:
         return 1.0
     logs = [*_by_sheets(device_type, than), *(log(each) for each in seen)]
     return exp(sum(logs) / len(logs)) if logs else 1.0
+
+
+def ratio(here: StepTimes, there: StepTimes) -> float:
+    """Return s of an application's step on a type per s on another, where either was measured."""
+    places = [*here.places(), *there.places()]
+    logs = np.log(here.seconds(places, 1)) - np.log(there.seconds(places, 1))
+    return exp(float(logs.mean()))
 
 
 def _by_sheets(device_type: str, than: str) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from muster.perf.devices import LAUNCH, REACHED, DeviceRate, rate_of_cores
 from muster.perf.epochs.convergence import Target
 from muster.perf.epochs.loss_curve import LossCurve
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.sim.truth import Ideal, JobPace, ideal_of
 
 PATIENCE = 10

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from muster.model.outlook import Outlook, Table
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.sim.truth import Ideal, JobPace
 
 _STOPPED, _RUNNING = JobPace(0.0), JobPace(1.0)

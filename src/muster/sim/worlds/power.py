@@ -18,7 +18,7 @@ from math import inf, pow
 
 from muster.model.outlook import Outlook
 from muster.perf.learnt.held import Held
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.sim.truth import Ideal, JobPace, ideal_of
 
 

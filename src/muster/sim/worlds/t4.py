@@ -14,7 +14,7 @@ import numpy as np
 
 from muster.model.outlook import Outlook, Speed, Table
 from muster.perf.learnt.held import Held, packed
-from muster.perf.learnt.learner import StepReport
+from muster.perf.learnt.step_report import StepReport
 from muster.sim.truth import Ideal, JobPace
 from muster.sim.worlds.interpolate import Array
 from muster.sim.worlds.t4_tables import NODE, NODES, T4Model

@@ -301,6 +301,20 @@ def test_learning_survives_a_restart(beliefs: Beliefs) -> None:
         assert isclose(seconds(after, waiting, workers), expected, rel_tol=0.1)
 
 
+def test_what_users_jobs_take_of_their_durations_is_learnt_and_survives_a_restart(
+    beliefs: Beliefs,
+) -> None:
+    for number in range(1, 4):  # a quarter of the 200 s asked for, of programs that report nothing
+        one = replace(train(f"job{number}", number, f"{number}.py", duration=200.0), user="ann")
+        beliefs.holds(one, Held(TYPE, (1,), None), 0.0)
+        beliefs.ended(one, 50.0, succeeded=True)
+    after = Beliefs(NODES)
+    after.restore(beliefs.observations())
+    for each in (beliefs, after):
+        unseen = replace(train("new", 9, "new.py", duration=4_000.0), user="ann")
+        assert seconds(each, unseen, 1) == pytest.approx(1_000.0, rel=0.1)
+
+
 def test_a_running_job_is_believed_the_same_after_a_restart(beliefs: Beliefs) -> None:
     crew = Crew(beliefs, train("a"))
     crew.start((2,))
