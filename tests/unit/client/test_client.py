@@ -11,6 +11,7 @@ import pytest
 
 from muster.api.door.limits import Limits
 from muster.client import Client, ClientError, Handle, JobSelection
+from muster.client.sending.job_record import file_mapping
 from tests.unit.api.harness import Api, running_api
 
 JOB = {"name": "resnet50", "command": "python train.py"}
@@ -377,3 +378,10 @@ def test_jobs_are_stopped_by_a_selection_and_not_by_an_oversight(api: Api) -> No
 
 def test_a_client_says_where_it_leads_and_keeps_its_token() -> None:
     assert repr(Client("http://gpu0:7077", "secret")) == "<muster client of http://gpu0:7077>"
+
+
+def test_a_script_in_place_of_a_job_file_is_told_what_to_write(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import torch\n")
+    with pytest.raises(ClientError, match=r"not a mapping.*command: python .*train\.py"):
+        file_mapping(script)

@@ -81,5 +81,6 @@ def file_mapping(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         raise ClientError(0, "Bad File", f"{path} cannot be read: {error}") from None
     if not isinstance(found, dict):
-        raise ClientError(0, "Bad File", f"{path} is not a mapping of fields to values")
+        hint = f"write a job file with `command: python {path}` in it" if path.suffix == ".py" else ""
+        raise ClientError(0, "Bad File", f"{path} is not a mapping of fields to values", hint)
     return found
