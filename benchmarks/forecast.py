@@ -105,7 +105,7 @@ class Asked:
             ways = {
                 OURS: {number: each.finish for number, each in found.items()},
                 "raw": {number: each.finish for number, each in raw.items()},
-                "today": today(view, now),
+                "today": today(view, now, forecaster.past),
                 "history": history.forecast(view, now),
                 "slurm": slurm(view, now, forecaster.past, users),
             }

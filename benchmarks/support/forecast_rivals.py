@@ -10,6 +10,7 @@ from statistics import NormalDist
 from muster.foresight.past import Past, gang_rate
 from muster.foresight.quantiles import TimeInterval, interval
 from muster.model.view import JobState, View
+from muster.perf.learnt.lengths import DECLARED
 from muster.sim.recorder import ideals
 from muster.sim.truth import Arrival
 
@@ -21,14 +22,20 @@ that exceeds its limit is killed."""
 _UNIT = NormalDist().inv_cdf(0.9)
 
 
-def today(view: View, now: float) -> dict[int, TimeInterval]:
-    """The forecast so far: everybody keeps what it has, and who waits starts now."""
+def today(view: View, now: float, past: Past) -> dict[int, TimeInterval]:
+    """The forecast before there was a play: everybody keeps what it has, and who waits starts now.
+
+    What users' jobs take of their durations was not learnt then: they were right to a factor of two."""
     found = {}
     types = view.cluster.device_types()
     for number, state in view.jobs.items():
         known = view.outlooks[number]
         rate = known.here or gang_rate(state.job, known, state.job.device_types or types)
-        left, factor = known.left / (rate or 1.0), exp(_UNIT * known.spread)
+        left, spread = known.left / (rate or 1.0), known.spread
+        ran = each.length if (each := past.of(number)) is not None else 0.0
+        if state.job.duration is not None and state.job.duration > ran:
+            left, spread = state.job.duration - ran, DECLARED
+        factor = exp(_UNIT * spread)
         found[number] = TimeInterval(now + left, now + left / factor, now + left * factor)
     return found
 
