@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from muster.executors.fleet.fleet import Fleet
 from muster.model.task import TaskId
 from muster.wire.agents.agent_messages import OpenVisit
-from muster.wire.visits.splice import ends_of, splice
-from muster.wire.visits.visits import Visit, refuse
+from muster.wire.visits.splice import ends_of, splice, turn_away
+from muster.wire.visits.visits import Visit, refusal
 
 ANSWER = 15.0
 """s for an agent to connect."""
@@ -32,6 +32,7 @@ class FleetVisits:
     def __init__(self, fleet: Fleet, epoch: int) -> None:
         self._fleet, self._epoch = fleet, epoch
         self._awaited: dict[str, _Awaited] = {}
+        self._refused: set[asyncio.Task[None]] = set()
 
     def open(self, task: TaskId, node: str, visit: Visit, visitor: socket.socket) -> None:
         """Ask a node's agent to connect a visitor to a task."""
@@ -61,7 +62,7 @@ class FleetVisits:
             why = f"the agent of node {awaited.node} did not connect within {ANSWER:g} s"
             self._refuse(awaited.visitor, why)
 
-    @staticmethod
-    def _refuse(visitor: socket.socket, why: str) -> None:
-        with visitor:
-            refuse(visitor, why)
+    def _refuse(self, visitor: socket.socket, why: str) -> None:
+        task = asyncio.get_running_loop().create_task(turn_away(visitor, refusal(why)))
+        self._refused.add(task)  # the loop itself keeps no task alive
+        task.add_done_callback(self._refused.discard)

@@ -41,6 +41,19 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.close()
 
 
+async def turn_away(visitor: socket.socket, words: bytes) -> None:
+    """Say this to a visitor, and close once it has: what it is about to say would reset a connection
+    closed before, and these words be lost."""
+    reader, writer = await ends_of(visitor)
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(CLOSING):
+            writer.write(words)
+            writer.write_eof()
+            while await reader.read(PIECE):
+                pass
+    await close(writer)
+
+
 async def close(writer: asyncio.StreamWriter) -> None:
     """Close a connection once what was written has gone out, or has had its time to."""
     with contextlib.suppress(OSError, TimeoutError):
