@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
+
 from muster.daemon.defrag.defrag_service import DefragService
 from muster.daemon.foresight.foresight import LiveForesight
 from muster.daemon.gang.perform import Performer
@@ -40,6 +42,8 @@ from muster.wire.tasks.task_server import TaskServer, TaskTls
 
 if TYPE_CHECKING:
     from muster.executors.fleet.identities import Identities
+
+log = structlog.get_logger()
 
 COORDINATOR = "coordinator"
 """The setting with the port to which tasks report."""
@@ -113,10 +117,18 @@ class RunningDaemon:
 
     def begin(self) -> None:
         """Start its loop."""
-        self._task = asyncio.get_running_loop().create_task(self.daemon.run(), name="muster-daemon")
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="muster-daemon")
         self.notifier.begin()
         if self.foresight is not None:
             self.foresight.begin()
+
+    async def _run(self) -> None:
+        try:
+            await self.daemon.run()
+        except Exception:
+            # Here: who awaits the task a second time gets the error without the place it comes from.
+            log.exception("the daemon failed; jobs keep running, and the next one reattaches to them")
+            raise
 
     async def ended(self) -> None:
         """Wait until the daemon ends; raises its error."""
@@ -129,11 +141,13 @@ class RunningDaemon:
             await self.foresight.close()
         await self.notifier.close()
         self.daemon.close()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.ended()
-        await self.daemon.closed()
-        await self.tasks.close()
-        self.daemon.executor.close()
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.ended()
+        finally:
+            await self.daemon.closed()
+            await self.tasks.close()
+            self.daemon.executor.close()
 
 
 async def open_daemon(
