@@ -149,7 +149,7 @@ class LiveForesight:
 
     async def _run(self) -> None:
         """Forecast after every change, the newest state each time."""
-        version = None
+        version = self._daemon.view.version
         if self._daemon.view.jobs or self._daemon.store.notes(KIND, 1):
             await self._refresh()  # who asks next need not wait for the process to start
         while True:
@@ -158,13 +158,11 @@ class LiveForesight:
                 async with asyncio.timeout(self._until_old()):
                     await self._changed.wait()
             self._changed.clear()
-            if not self._daemon.view.jobs:
-                self.forecasts = {}
+            view = self._daemon.view
+            if view.version == version and not (view.jobs and (self._is_old() or self._is_timed_now())):
                 continue
-            if self._daemon.view.version == version and not (self._is_old() or self._is_timed_now()):
-                continue
-            version = self._daemon.view.version
-            await self._refresh()
+            version = view.version
+            await self._refresh()  # also once nobody is left: those that ended last are noted
             await asyncio.sleep(REST + self.busy)
 
     def _is_old(self) -> bool:
