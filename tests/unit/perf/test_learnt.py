@@ -359,6 +359,16 @@ def test_a_declared_duration_is_believed_until_enough_like_jobs_have_ended() -> 
     assert found.left / found.speed.rate("A", 1) == pytest.approx(500.0, rel=0.1)
 
 
+def test_a_job_of_known_steps_whose_length_nobody_knows_is_as_long_as_jobs_are() -> None:
+    learner = Learner({"A": 8})
+    found = learner.outlook(replace(trained("j"), work=10.0), None, 0.0)
+    assert not found.timed
+    assert found.left == pytest.approx(1_200.0)  # that of an unknown job, not ten steps of a second
+    assert found.spread > 1.0
+    half = learner.outlook(replace(trained("j"), work=10.0), None, 5.0)
+    assert half.left == pytest.approx(600.0)
+
+
 def ends(learner: Learner, user: str, declared: float, took: float, count: int = 8) -> None:
     """A user's jobs, each of an application of its own, end after a part of what was declared."""
     for i in range(count):

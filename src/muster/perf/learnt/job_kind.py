@@ -85,3 +85,7 @@ class JobKind:
         local = -(-batch // devices)
         passes = -(-local // self.at_once) if self.at_once else 1
         return Split(devices, -(-local // passes), passes - 1)
+
+    def parts(self, batch: int | None, most: int) -> list[int]:
+        """Return the samples at a time on each of 1, 2, ... devices."""
+        return [self.split(batch, devices).at_once for devices in range(1, most + 1)]

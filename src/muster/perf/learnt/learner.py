@@ -263,7 +263,7 @@ class Learner:
         costs = told.costs
         if job.work is not None:
             end = max(job.work, done)
-            return end, Left(self._of_total(job, kind, told, done, end), 0.0)
+            return end, self._of_total(job, kind, told, done, end)
         work = ahead
         if _has_alike(job, kind):
             alike = self._alike(kind).left(done)
@@ -293,15 +293,19 @@ class Learner:
             return self._scatter.usual, kind.lengths.count, declared
         return kind.reached, self._ended, declared
 
-    def _of_total(self, job: Job, kind: JobKind, told: Told, done: float, end: float) -> float:
+    def _of_total(self, job: Job, kind: JobKind, told: Told, done: float, end: float) -> Left:
         """Return the s on one device from `done` to an end that is known.
 
-        Before a step was measured or foretold, a step has no length: the user's duration tells it."""
-        if not told.timed:
-            declared = self._declared(job, kind, stretch(done))
-            if declared > 0.0:
-                return self.usual_part(job.user) * declared * (1.0 - done / end)
-        return told.costs.alone(done, end)
+        Before a step was measured or foretold, a step has no length: the user's duration tells it, or
+        jobs of any kind."""
+        if told.timed:
+            return Left(told.costs.alone(done, end), 0.0)
+        rest = 1.0 - done / end if end > 0.0 else 0.0
+        declared = self._declared(job, kind, stretch(done))
+        if declared > 0.0:
+            return Left(self.usual_part(job.user) * declared * rest, 0.0)
+        usual = self._all.coarse(0.0, 0.0, FIRST, 1.0)
+        return Left(usual.middle * rest, usual.spread)
 
     def _alike(self, kind: JobKind) -> AlikeLeft:
         """Return what is left of the application's jobs by what they have done."""
@@ -370,7 +374,9 @@ class Learner:
         for name, steps in kind.steps.items():  # what has run fits
             told[name] = max(told.get(name, inf), steps.largest())
         asked = ("parts", kind.name, job.batch, job.workers.most)
-        parts = self._kept(asked, (kind.range, kind.at_once), lambda: _parts(job, kind))
+        parts = self._kept(
+            asked, (kind.range, kind.at_once), lambda: kind.parts(job.batch, job.workers.most)
+        )
         held = ByType(
             tuple((name, table.only(parts, told.get(name, inf))) for name, table in speed.tables)
         )
@@ -591,8 +597,3 @@ class Learner:
 def _has_alike(job: Job, kind: JobKind) -> bool:
     """Whether enough jobs like it have ended to tell its length."""
     return len(kind.lengths) >= (1 if job.duration is None else ENOUGH)
-
-
-def _parts(job: Job, kind: JobKind) -> list[int]:
-    """Return the samples at a time on each of 1, 2, ... devices."""
-    return [kind.split(job.batch, k).at_once for k in range(1, job.workers.most + 1)]
