@@ -41,10 +41,11 @@ from muster.policy.base import Allocation, Shares, exactly
 from muster.policy.market.ample import best_for_all, may_fit
 from muster.policy.market.bids import STANDS, Alike, Bid, BidMemory, Dues, Trial, bid_on
 from muster.policy.market.deal import Offer, deal
-from muster.policy.market.offers import offers_of
+from muster.policy.market.offers import table_of
 from muster.policy.market.price_list import PriceList, price_all
 from muster.policy.market.spans import Spans
-from muster.policy.market.stops import Stops, raised
+from muster.policy.market.stops import Stops
+from muster.policy.market.table import Table
 from muster.policy.market.trials import Trials
 from muster.policy.market.type_choice import choose_types
 from muster.policy.market.uncertainty import FIRMEST
@@ -116,12 +117,13 @@ class Muster:
                     if known:
                         measured[bid.number] = known
         again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
-        prices, crowded = {}, dict[int, float]()
+        prices, margins, crowded = {}, {}, dict[int, float]()
         deals: list[tuple[Sequence[Bid], Collection[int]]] = []
         for pool, bids in pools.items():
             deal_out = _Deal(self, room, bids, movable, now, memory.dues)
+            deal_out.margins = dict(memory.margins.get(pool, {}))
             allocations += deal_out.run(memory.trials, memory.prices.get(pool))
-            prices[pool] = deal_out.prices
+            prices[pool], margins[pool] = deal_out.prices, deal_out.margins
             deals.append((bids, deal_out.overdue))
             again = min(again, deal_out.again)
             trials |= deal_out.trials
@@ -132,7 +134,7 @@ class Muster:
         kept = replace(memory, bids=made, measured=measured, trials=trials, turns=turns, dues=dues)
         return Shares(
             tuple(allocations),
-            replace(kept, prices=prices),
+            replace(kept, prices=prices, margins=margins),
             steers=True,
             again=again,
             merits=partial(by_worth, deals),
@@ -173,6 +175,8 @@ class _Deal:
         self.trials: dict[int, Trial] = {}
         self.turns: dict[int, bool] = {}
         self.prices: PriceList
+        self.margins: dict[str, float] = {}
+        """What a device of each type was worth in the last deal."""
         self.overdue: Collection[int] = ()
         """Jobs served regardless of prices."""
 
@@ -281,20 +285,22 @@ class _Deal:
         """Deal the type's devices to these jobs, overdue ones first."""
         devices = max(self._most(bids).get(device_type, 0), 0)
         first = _fitting(bids, overdue, devices)
-        offers = offers_of(bids, device_type, self._lasts, self._now, wanted=self._wanted)
-        for i, bid in enumerate(bids):
+        table = table_of(bids, device_type, self._lasts, self._now, wanted=self._wanted)
+        for row, bid in enumerate(bids):
             if bid.number in first:
-                offers[i] = raised(offers[i], bonus)
-        offers = self._within_user_limits(bids, offers)
+                table.put_first(row, bonus)
+        self._keep_user_limits(bids, table)
+        table.price = self.margins.get(device_type, 0.0)
         stops = Stops(device_type, devices, self._rule.horizon, bonus, self._now)
         waits = any(bid.number in first and not bid.held for bid in bids)
-        places = stops.deal(bids, offers, must_pay=not waits)
+        picks = stops.deal(bids, table, must_pay=not waits)
+        self.margins[device_type] = table.price
         if self._wanted:
             self.again = min(self.again, stops.again)
-        for bid, offer, place in zip(bids, offers, places, strict=True):
-            if not place:
+        for bid, sizes, pick in zip(bids, table.sizes, picks, strict=True):
+            if not pick:
                 continue
-            workers = min(offer.counts[place] // bid.each, self._room.most(bid.job, device_type))
+            workers = min(sizes[pick] // bid.each, self._room.most(bid.job, device_type))
             if workers >= max(1, bid.job.workers.gang):
                 bid.type, bid.workers = device_type, workers
                 self._room.take(bid.job, device_type, workers)
@@ -333,17 +339,17 @@ class _Deal:
             pause = max(AGAIN * len(held), AGE * (self._now - max(since)))
             self.again = min(self.again, self._now + pause)
 
-    def _within_user_limits(self, bids: Sequence[Bid], offers: list[Offer]) -> list[Offer]:
+    def _keep_user_limits(self, bids: Sequence[Bid], table: Table) -> None:
         """Cut each offer to what it would get if its user's jobs had the user's limit to themselves."""
         users: dict[str, list[int]] = defaultdict(list)
-        for i, bid in enumerate(bids):
+        for row, bid in enumerate(bids):
             if self._room.limits_users(bid.job):
-                users[bid.job.user].append(i)
-        for places in users.values():
-            left = self._room.left_to_user(bids[places[0]].job)
-            for i, most in zip(places, deal([offers[i] for i in places], left), strict=True):
-                offers[i] = Offer(offers[i].counts[: most + 1], offers[i].values[: most + 1])
-        return offers
+                users[bid.job.user].append(row)
+        for rows in users.values():
+            left = self._room.left_to_user(bids[rows[0]].job)
+            offers = [table.offer(row) for row in rows]
+            for row, offer, most in zip(rows, offers, deal(offers, left), strict=True):
+                table.cut(row, offer.counts[most])
 
     def _add_urgent(self, overdue: dict[int, float]) -> None:
         """Add those that are or would be late, and those on which the end of the last job depends."""
