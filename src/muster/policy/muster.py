@@ -38,7 +38,7 @@ from typing import Any, ClassVar
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.market.ample import best_for_all, may_fit
+from muster.policy.market.ample import best_for_all, may_fit, uniform
 from muster.policy.market.bids import STANDS, Alike, Bid, BidMemory, Dues, Trial, bid_on
 from muster.policy.market.deal import Offer, deal
 from muster.policy.market.offers import table_of
@@ -96,24 +96,30 @@ class Muster:
         allocations: list[Allocation] = []
         alike: Alike = {}
         choices: dict[tuple[str, ...], tuple[str, ...]] = {}
+        last, outlooks, turned = memory.bids, view.outlooks, memory.turns
         for number, state in view.jobs.items():
             job = state.job
-            if job.workers.need.devices:
+            before, outlook = last.get(number), outlooks.get(number)
+            if before is not None and outlook is not None and before.is_of(view, state, outlook):
+                bid = before.to_deal(outlook)  # most jobs, in most cycles
+            elif job.workers.need.devices:
                 types = choices.get(job.device_types)
                 if types is None:
                     types = job.device_types and room.types(job)
                     types = types or tuple(sorted(room.types(job)))
                     choices[job.device_types] = types
                 bid = bid_on(view, state, types, now, memory, alike, self.thrift)
-                bid.turn = memory.turns.get(number)
-                pools[job.pool].append(bid)
-            elif number in movable:
-                allocations.append(exactly(number, job.workers.gang))
-        measured, before = {}, memory.measured
+            else:
+                if number in movable:
+                    allocations.append(exactly(number, job.workers.gang))
+                continue
+            bid.turn = turned.get(number)
+            pools[job.pool].append(bid)
+        measured, seen = {}, memory.measured
         for bids in pools.values():
             for bid in bids:
-                if bid.here_only is not None or bid.number in before:  # few jobs, in most cycles
-                    known = bid.remember(before.get(bid.number, ()), now - self.horizon, now)
+                if bid.here_only is not None or bid.number in seen:  # few jobs, in most cycles
+                    known = bid.remember(seen.get(bid.number, ()), now - self.horizon, now)
                     if known:
                         measured[bid.number] = known
         again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
@@ -159,6 +165,8 @@ class _Deal:
         self._bids = bids
         self._movable = movable
         self._open = [bid for bid in bids if bid.number in movable]
+        self._uniform = uniform(self._open, room)
+        """Whether devices are taken for all of them as for one of them."""
         self._free = self._most(self._open)
         self._all = dict(self._free)
         """With what unchangeable jobs hold: prices count every job."""
@@ -206,7 +214,7 @@ class _Deal:
         if len(self._free) != 1:
             return False
         ((device_type, devices),) = self._free.items()
-        if not may_fit(self._open, device_type, devices, self._room):
+        if not self._uniform or not may_fit(self._open, device_type, devices):
             return False
         given = (self._open, device_type, devices, self._lasts, self._now)
         shares = best_for_all(*given, wanted=self._wanted, first=urgent)
@@ -222,7 +230,9 @@ class _Deal:
 
     def _deal_by_price(self, last: PriceList | None, overdue: dict[int, float]) -> None:
         """Deal every type where it is worth most."""
-        order = sorted(self._bids, key=self._ends_last)
+        order = sorted(
+            self._bids, key=lambda bid: (-bid.time(self._all), -bid.state.submitted, bid.number)
+        )
         entrants = [(bid.curves, bid.weight) for bid in order]
         self.prices = price_all(entrants, self._all, last)
         for bid, found in zip(order, self.prices.found, strict=True):
@@ -249,9 +259,6 @@ class _Deal:
             most = self._room.most(bid.job, each, any_user=True) * devices
             found[each] = max(found.get(each, 0), most)
         return dict(sorted(found.items()))
-
-    def _ends_last(self, bid: Bid) -> tuple[float, float, int]:
-        return (-bid.time(self._all), -bid.state.submitted, bid.number)
 
     def _lasting(self) -> float:
         """Return the s for which shares have lasted, with one change in `horizon` as the prior."""
@@ -297,10 +304,19 @@ class _Deal:
         self.margins[device_type] = table.price
         if self._wanted:
             self.again = min(self.again, stops.again)
-        for bid, sizes, pick in zip(bids, table.sizes, picks, strict=True):
-            if not pick:
-                continue
-            workers = min(sizes[pick] // bid.each, self._room.most(bid.job, device_type))
+        given = [sizes[pick] for sizes, pick in zip(table.sizes, picks, strict=True)]
+        if self._uniform and bids:
+            for bid, count in zip(bids, given, strict=True):
+                if count:
+                    bid.type, bid.workers = device_type, count // bid.each
+            self._room.take_for_all(bids[0].job, device_type, sum(given))
+        else:
+            self._take(device_type, bids, given)
+
+    def _take(self, device_type: str, bids: Sequence[Bid], given: Sequence[int]) -> None:
+        """Give the jobs these devices, one after the other, as far as there is room."""
+        for bid, count in zip(bids, given, strict=True):
+            workers = min(count // bid.each, self._room.most(bid.job, device_type)) if count else 0
             if workers >= max(1, bid.job.workers.gang):
                 bid.type, bid.workers = device_type, workers
                 self._room.take(bid.job, device_type, workers)
