@@ -288,7 +288,9 @@ class _Deal:
         self, device_type: str, bids: Sequence[Bid], overdue: dict[int, float], bonus: float
     ) -> None:
         """Deal the type's devices to these jobs, overdue ones first."""
-        devices = max(self._most(bids).get(device_type, 0), 0)
+        # Those of everybody are known; nothing has been given out yet where there is one type.
+        alone = len(self._free) == 1 and len(bids) == len(self._open)
+        devices = max((self._free if alone else self._most(bids)).get(device_type, 0), 0)
         first = _fitting(bids, overdue, devices)
         table = table_of(bids, device_type, self._lasts, self._now, wanted=self._wanted)
         for row, bid in enumerate(bids):
