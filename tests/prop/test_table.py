@@ -64,3 +64,11 @@ def test_counts_that_are_cut_are_not_dealt(found: list[Offer], most: int, device
     first = Offer(tuple(kept), found[0].values[: len(kept)])
     assert table.offer(0) == first
     assert table.deal(devices) == deal([first, *found[1:]], devices)
+
+
+def test_what_a_job_has_is_not_compared_with_once_it_is_cut() -> None:
+    table = table_of([Offer((0, 1, 2), (0.0, 2.0, 3.0))])
+    table.held[0] = 2
+    table.cut(0, 1)
+    assert table.held == [0]
+    assert table.gains([1]) == [(0, 2.0)]

@@ -61,8 +61,10 @@ class Table:
         self.values[row, 1:] += bonus
 
     def cut(self, row: int, most: int) -> None:
-        """Take counts above `most` devices from a job's offer."""
+        """Take counts above `most` devices from a job's offer, what it has among them."""
         self.values[row, self.counts[row] > most] = -inf
+        if self.sizes[row][self.held[row]] > most:
+            self.held[row] = 0
 
     def offer(self, row: int) -> Offer:
         """Return what a job is offered."""
