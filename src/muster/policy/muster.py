@@ -38,13 +38,14 @@ from typing import Any, ClassVar
 from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.policy.base import Allocation, Shares, exactly
-from muster.policy.market.ample import best_for_all, may_fit
+from muster.policy.market.ample import best_for_all, may_fit, uniform
 from muster.policy.market.bids import STANDS, Alike, Bid, BidMemory, Dues, Trial, bid_on
 from muster.policy.market.deal import Offer, deal
-from muster.policy.market.offers import offers_of
+from muster.policy.market.offers import table_of
 from muster.policy.market.price_list import PriceList, price_all
 from muster.policy.market.spans import Spans
-from muster.policy.market.stops import Stops, raised
+from muster.policy.market.stops import Stops
+from muster.policy.market.table import Table
 from muster.policy.market.trials import Trials
 from muster.policy.market.type_choice import choose_types
 from muster.policy.market.uncertainty import FIRMEST
@@ -95,33 +96,40 @@ class Muster:
         allocations: list[Allocation] = []
         alike: Alike = {}
         choices: dict[tuple[str, ...], tuple[str, ...]] = {}
+        last, outlooks, turned = memory.bids, view.outlooks, memory.turns
         for number, state in view.jobs.items():
             job = state.job
-            if job.workers.need.devices:
+            before, outlook = last.get(number), outlooks.get(number)
+            if before is not None and outlook is not None and before.is_of(view, state, outlook):
+                bid = before.to_deal(outlook)  # most jobs, in most cycles
+            elif job.workers.need.devices:
                 types = choices.get(job.device_types)
                 if types is None:
                     types = job.device_types and room.types(job)
                     types = types or tuple(sorted(room.types(job)))
                     choices[job.device_types] = types
                 bid = bid_on(view, state, types, now, memory, alike, self.thrift)
-                bid.turn = memory.turns.get(number)
-                pools[job.pool].append(bid)
-            elif number in movable:
-                allocations.append(exactly(number, job.workers.gang))
-        measured, before = {}, memory.measured
+            else:
+                if number in movable:
+                    allocations.append(exactly(number, job.workers.gang))
+                continue
+            bid.turn = turned.get(number)
+            pools[job.pool].append(bid)
+        measured, seen = {}, memory.measured
         for bids in pools.values():
             for bid in bids:
-                if bid.here_only is not None or bid.number in before:  # few jobs, in most cycles
-                    known = bid.remember(before.get(bid.number, ()), now - self.horizon, now)
+                if bid.here_only is not None or bid.number in seen:  # few jobs, in most cycles
+                    known = bid.remember(seen.get(bid.number, ()), now - self.horizon, now)
                     if known:
                         measured[bid.number] = known
         again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
-        prices, crowded = {}, dict[int, float]()
+        prices, margins, crowded = {}, {}, dict[int, float]()
         deals: list[tuple[Sequence[Bid], Collection[int]]] = []
         for pool, bids in pools.items():
             deal_out = _Deal(self, room, bids, movable, now, memory.dues)
+            deal_out.margins = dict(memory.margins.get(pool, {}))
             allocations += deal_out.run(memory.trials, memory.prices.get(pool))
-            prices[pool] = deal_out.prices
+            prices[pool], margins[pool] = deal_out.prices, deal_out.margins
             deals.append((bids, deal_out.overdue))
             again = min(again, deal_out.again)
             trials |= deal_out.trials
@@ -132,7 +140,7 @@ class Muster:
         kept = replace(memory, bids=made, measured=measured, trials=trials, turns=turns, dues=dues)
         return Shares(
             tuple(allocations),
-            replace(kept, prices=prices),
+            replace(kept, prices=prices, margins=margins),
             steers=True,
             again=again,
             merits=partial(by_worth, deals),
@@ -157,6 +165,8 @@ class _Deal:
         self._bids = bids
         self._movable = movable
         self._open = [bid for bid in bids if bid.number in movable]
+        self._uniform = uniform(self._open, room)
+        """Whether devices are taken for all of them as for one of them."""
         self._free = self._most(self._open)
         self._all = dict(self._free)
         """With what unchangeable jobs hold: prices count every job."""
@@ -173,6 +183,8 @@ class _Deal:
         self.trials: dict[int, Trial] = {}
         self.turns: dict[int, bool] = {}
         self.prices: PriceList
+        self.margins: dict[str, float] = {}
+        """What a device of each type was worth in the last deal."""
         self.overdue: Collection[int] = ()
         """Jobs served regardless of prices."""
 
@@ -202,7 +214,7 @@ class _Deal:
         if len(self._free) != 1:
             return False
         ((device_type, devices),) = self._free.items()
-        if not may_fit(self._open, device_type, devices, self._room):
+        if not self._uniform or not may_fit(self._open, device_type, devices):
             return False
         given = (self._open, device_type, devices, self._lasts, self._now)
         shares = best_for_all(*given, wanted=self._wanted, first=urgent)
@@ -218,7 +230,7 @@ class _Deal:
 
     def _deal_by_price(self, last: PriceList | None, overdue: dict[int, float]) -> None:
         """Deal every type where it is worth most."""
-        order = sorted(self._bids, key=self._ends_last)
+        order = [self._bids[row] for row in self.urgency.ends_last()]
         entrants = [(bid.curves, bid.weight) for bid in order]
         self.prices = price_all(entrants, self._all, last)
         for bid, found in zip(order, self.prices.found, strict=True):
@@ -245,9 +257,6 @@ class _Deal:
             most = self._room.most(bid.job, each, any_user=True) * devices
             found[each] = max(found.get(each, 0), most)
         return dict(sorted(found.items()))
-
-    def _ends_last(self, bid: Bid) -> tuple[float, float, int]:
-        return (-bid.time(self._all), -bid.state.submitted, bid.number)
 
     def _lasting(self) -> float:
         """Return the s for which shares have lasted, with one change in `horizon` as the prior."""
@@ -279,22 +288,35 @@ class _Deal:
         self, device_type: str, bids: Sequence[Bid], overdue: dict[int, float], bonus: float
     ) -> None:
         """Deal the type's devices to these jobs, overdue ones first."""
-        devices = max(self._most(bids).get(device_type, 0), 0)
+        # Those of everybody are known; nothing has been given out yet where there is one type.
+        alone = len(self._free) == 1 and len(bids) == len(self._open)
+        devices = max((self._free if alone else self._most(bids)).get(device_type, 0), 0)
         first = _fitting(bids, overdue, devices)
-        offers = offers_of(bids, device_type, self._lasts, self._now, wanted=self._wanted)
-        for i, bid in enumerate(bids):
+        table = table_of(bids, device_type, self._lasts, self._now, wanted=self._wanted)
+        for row, bid in enumerate(bids):
             if bid.number in first:
-                offers[i] = raised(offers[i], bonus)
-        offers = self._within_user_limits(bids, offers)
+                table.put_first(row, bonus)
+        self._keep_user_limits(bids, table)
+        table.price = self.margins.get(device_type, 0.0)
         stops = Stops(device_type, devices, self._rule.horizon, bonus, self._now)
         waits = any(bid.number in first and not bid.held for bid in bids)
-        places = stops.deal(bids, offers, must_pay=not waits)
+        picks = stops.deal(bids, table, must_pay=not waits)
+        self.margins[device_type] = table.price
         if self._wanted:
             self.again = min(self.again, stops.again)
-        for bid, offer, place in zip(bids, offers, places, strict=True):
-            if not place:
-                continue
-            workers = min(offer.counts[place] // bid.each, self._room.most(bid.job, device_type))
+        given = [sizes[pick] for sizes, pick in zip(table.sizes, picks, strict=True)]
+        if self._uniform and bids:
+            for bid, count in zip(bids, given, strict=True):
+                if count:
+                    bid.type, bid.workers = device_type, count // bid.each
+            self._room.take_for_all(bids[0].job, device_type, sum(given))
+        else:
+            self._take(device_type, bids, given)
+
+    def _take(self, device_type: str, bids: Sequence[Bid], given: Sequence[int]) -> None:
+        """Give the jobs these devices, one after the other, as far as there is room."""
+        for bid, count in zip(bids, given, strict=True):
+            workers = min(count // bid.each, self._room.most(bid.job, device_type)) if count else 0
             if workers >= max(1, bid.job.workers.gang):
                 bid.type, bid.workers = device_type, workers
                 self._room.take(bid.job, device_type, workers)
@@ -333,28 +355,31 @@ class _Deal:
             pause = max(AGAIN * len(held), AGE * (self._now - max(since)))
             self.again = min(self.again, self._now + pause)
 
-    def _within_user_limits(self, bids: Sequence[Bid], offers: list[Offer]) -> list[Offer]:
+    def _keep_user_limits(self, bids: Sequence[Bid], table: Table) -> None:
         """Cut each offer to what it would get if its user's jobs had the user's limit to themselves."""
         users: dict[str, list[int]] = defaultdict(list)
-        for i, bid in enumerate(bids):
+        for row, bid in enumerate(bids):
             if self._room.limits_users(bid.job):
-                users[bid.job.user].append(i)
-        for places in users.values():
-            left = self._room.left_to_user(bids[places[0]].job)
-            for i, most in zip(places, deal([offers[i] for i in places], left), strict=True):
-                offers[i] = Offer(offers[i].counts[: most + 1], offers[i].values[: most + 1])
-        return offers
+                users[bid.job.user].append(row)
+        for rows in users.values():
+            left = self._room.left_to_user(bids[rows[0]].job)
+            offers = [table.offer(row) for row in rows]
+            for row, offer, most in zip(rows, offers, deal(offers, left), strict=True):
+                table.cut(row, offer.counts[most])
 
     def _add_urgent(self, overdue: dict[int, float]) -> None:
         """Add those that are or would be late, and those on which the end of the last job depends."""
         fair, holds = self._rule.fair, self._rule.horizon
-        late = self.urgency.late(self._open, holds, fair)
+        late = self.urgency.late(holds, fair)
         due = self.urgency.due(self._open, holds, fair)
+        critical = self.urgency.critical(self._rule.makespan)
         # Within a limit of devices per user it would be one's own jobs that are stopped for it.
-        free = [bid for bid in self._open if bid.held or not self._room.limits_users(bid.job)]
-        critical = self.urgency.critical(free, self._rule.makespan)
+        for bid in self._open if critical else ():
+            if not bid.held and self._room.limits_users(bid.job):
+                critical.pop(bid.number, None)
         for number, seconds in (due | critical | late).items():
-            overdue.setdefault(number, seconds)
+            if number in self._movable:
+                overdue.setdefault(number, seconds)
 
     def _overdue(self) -> dict[int, float]:
         """Return jobs to serve regardless of prices, and the s by which they are overdue."""

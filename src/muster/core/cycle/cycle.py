@@ -98,7 +98,7 @@ class Cycle:
         decided = self._decide(standing, now, memory)
         self._standing = standing
         idle = all(each.kind is Kind.WAIT for each in decided.decisions)
-        if idle and not decided.memory.promises and may_rest(view, now):
+        if idle and not decided.memory.promises and may_rest(view):
             self._idle = view, now, decided
         return decided
 

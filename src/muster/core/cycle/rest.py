@@ -12,7 +12,6 @@ than measurements are.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from math import inf
 from operator import attrgetter, is_
 
 import numpy as np
@@ -23,7 +22,7 @@ from muster.model.view import Phase, View
 
 RESTS = 30.0
 """s after which it is worked out again whatever has happened: what opens by time alone, such as the
-patience of a waiting job, may open that much later."""
+patience of a waiting job or a change that has settled, may open that much later."""
 ABOUT = 0.05
 """Speeds and work left this close count as equal: the precision of measured steps."""
 
@@ -34,12 +33,9 @@ _BELIEVED = attrgetter(*(each.name for each in fields(Outlook) if each.name not 
 _STEADY = {Phase.WAITING, Phase.RUNNING}
 
 
-def may_rest(view: View, now: float) -> bool:
-    """Whether no job is being changed, or was just now: then the policy waits for it to settle."""
-    if not {state.phase for state in view.jobs.values()} <= _STEADY:
-        return False
-    latest = max([state.since or -inf for state in view.jobs.values()], default=-inf)
-    return latest < now - RESTS
+def may_rest(view: View) -> bool:
+    """Whether no job is being changed: what that frees is for somebody."""
+    return {state.phase for state in view.jobs.values()} <= _STEADY
 
 
 def nothing_new(before: View, after: View, seconds: float) -> bool:

@@ -23,21 +23,29 @@ PAUSE = 0.001
 """s of a pause that counts for more than `ROUNDING` of whatever a job is worth, `FIRMEST` included."""
 
 
-def may_fit(bids: Sequence[Bid], device_type: str, devices: int, room: Room) -> bool:
-    """Whether there are as many devices, of the only type that there is, as all these jobs of one pool
-    can use."""
+def uniform(bids: Sequence[Bid], room: Room) -> bool:
+    """Whether these jobs of one pool take devices from its room in the same way: workers alone, within
+    no limit of each user; and the room of jobs that may be preempted is not that of others."""
+    if not bids:
+        return True
+    first = bids[0].job.preemptible
+    for bid in bids:  # hot path: of every job in every cycle
+        if bid.job.preemptible is not first or len(bid.job.roles) > 1:
+            return False
+    return not room.limits_users(bids[0].job)
+
+
+def may_fit(bids: Sequence[Bid], device_type: str, devices: int) -> bool:
+    """Whether there are as many devices, of the only type that there is, as all these jobs can use."""
     left = devices
-    # The room of jobs that may be preempted is not that of others.
-    if len({bid.job.preemptible for bid in bids}) > 1:
-        return False
     for bid in bids:
         curve = bid.curves.get(device_type)
-        if curve is None or len(bid.job.roles) > 1:
+        if curve is None:
             return False
         left -= curve.useful
         if left < 0:
             return False
-    return not bids or not room.limits_users(bids[0].job)
+    return True
 
 
 def best_for_all(

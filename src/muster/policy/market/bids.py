@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import inf
 from operator import attrgetter, mul
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from muster.policy.unknown import Prospect, outlook_of
 
 NOTHING = 1e-100
 """Less work, or work per s, counts as none: its inverse must stay finite."""
+NEVER = -1e300
+"""s; finite, since nothing times infinity is not a number."""
 ABOUT = 0.05
 """Speeds this close count as equal: the precision of measured steps."""
 STANDS = 15.0
@@ -30,6 +33,8 @@ long. A live resize costs milliseconds, so its price holds no restless belief ba
 UNSURE = 0.15
 """Part by which another type must be worth more to a job that runs, where lengths and speeds are only
 believed: else beliefs that change with every report move it back and forth."""
+FEW = 4
+"""Columns kept of a job, by what was measured."""
 STEEPEST = 20
 """Steps of priority beyond which weights do not grow: 2^20 is effectively infinite."""
 
@@ -77,6 +82,29 @@ Measured = tuple[str, int, float, float]
 """Device type, workers, work per s, and when measured, in s."""
 
 
+class Facts(NamedTuple):
+    """What urgency and order follow from, but for progress: of one job, or columns of many."""
+
+    weight: Any
+    asked: Any
+    """Devices of its gang."""
+    gang_rate: Any
+    """Speed of its gang, on its best type."""
+    cheapest: Any
+    """Fewest device-seconds of a unit of its work."""
+    starts: Any
+    """s until it works, once it is given devices."""
+    submitted: Any
+    since: Any
+    """When it got what it has; `NEVER`: it has nothing."""
+    served: Any
+    """Device-seconds that it had before."""
+    holding: Any
+    """Devices that it has had since."""
+    best: Any
+    """Its best speed on all devices."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """More workers lent to a job than it is believed to need (see `trials`)."""
@@ -116,6 +144,10 @@ class BidMemory:
         default_factory=dict, compare=False, metadata={"cache": True}
     )
     """The last prices of each pool's jobs."""
+    margins: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict, compare=False, metadata={"cache": True}
+    )
+    """What a device was worth in the last deal, by pool and type: where the next one begins."""
     dues: Dues | None = None
 
     def recall(self, job: Job, outlook: Outlook) -> Curves | None:
@@ -253,8 +285,10 @@ class Bid:
         self._at = own.workers.index(self.held) if own is not None and has else None
         """Where what it has on its type is among the numbers of workers that it could be given; None:
         it is not."""
-        self._columns: dict[str, Array] = {}
-        """Of `columns`, by type, once asked for."""
+        self._columns: dict[tuple[object, ...], Array] = {}
+        """Of `columns`, by type and what was measured there, once asked for."""
+        self._facts: list[Any] = [None, None]
+        """The devices that `facts` were asked for, and these: of all copies together."""
         self.at_best = (
             own is not None and self._at is not None and own.speeds[self._at] == own.peaks[-1]
         )
@@ -318,24 +352,28 @@ class Bid:
         """Whether its speed is measured on what it holds."""
         return self.outlook.here is not None
 
-    def time(self, devices: Mapping[str, int]) -> float:
-        """Return the s left at its best on these devices, which orders the pricing: a job that waits
-        also has its start before it."""
-        best = 0.0
-        for each, curve in self.curves.items():  # hot path: generators are slower
+    def facts(self, devices: Mapping[str, int]) -> Facts:
+        """Return all but its progress, worked out again only for other devices."""
+        if self._facts[0] != devices:
+            self._facts[:] = dict(devices), self._facts_on(devices)
+        found: Facts = self._facts[1]
+        return found
+
+    def _facts_on(self, devices: Mapping[str, int]) -> Facts:
+        state, best = self.state, 0.0
+        for each, curve in self.curves.items():
             count = upto(curve.devices, devices.get(each, 0))
-            if count and curve.peaks[count - 1] > best:
-                best = curve.peaks[count - 1]
-        return (self.starts + self.left / best) / self.weight if best > NOTHING else 0.0
+            if count:
+                best = max(best, curve.peaks[count - 1])
+        since = NEVER if state.since is None else state.since
+        has = state.placement.devices if state.placement is not None and since != NEVER else 0
+        own = self.weight, self.asked, self.gang_rate, self.cheapest, self.starts
+        return Facts(*own, state.submitted, since, state.served, has, best)
 
     def cheapest_on(self, device_type: str) -> float:
         """Return the fewest device-seconds of a unit of work on a type, or anywhere, if not there."""
         curve = self.curves.get(device_type)
         return self.cheapest if curve is None else curve.cheapest
-
-    def rest(self, devices: Mapping[str, int]) -> float:
-        """Return the s left at its best on these devices."""
-        return self.time(devices) * self.weight
 
     def remember(self, known: Sequence[Measured], since: float, now: float) -> tuple[Measured, ...]:
         """Add the current measurement to those since some moment."""
@@ -352,7 +390,8 @@ class Bid:
 
         `wanted`: whether a job waits that could have those that this one leaves.
         """
-        pause, left, price, unpaid, stays, joining = self.terms(device_type, horizon, now)
+        terms = self.terms(device_type, horizon, now)
+        pause, left, price, unpaid, stays, joining, here, firm = terms
         costs, values = pause + unpaid, list[float]()
         for rate, time in zip(*self.had(device_type), strict=True):  # hot path: no calls
             lasts = pause + left * time
@@ -365,30 +404,58 @@ class Bid:
                     lasts = left * times[i] + joining * more
                     lasts = lasts if lasts < stays else stays
                     values[i] *= 1.0 - more * (joining / lasts if joining < lasts else 1.0)
-        return self.offered(device_type, values, now, wanted=wanted)
+        within = self.within(device_type, now, wanted=wanted)
+        return self._offered(device_type, values, here, firm, within)
 
-    def terms(
-        self, device_type: str, horizon: float, now: float
-    ) -> tuple[float, float, float, float, float, float]:
+    def _offered(
+        self, device_type: str, values: list[float], here: float, firm: float, within: tuple[int, int]
+    ) -> Offer:
+        """Return the offer, given what each count is worth to one that does not have it."""
+        curve, held = self.curves[device_type], self.column(device_type)
+        if held:
+            values[held - 1] = here
+        if firm:
+            values = [value + firm for value in values]
+        first, last = within
+        if last - first == len(values):
+            return Offer(curve.counts, (0.0, *values))
+        return Offer((0, *curve.devices[first:last]), (0.0, *values[first:last]))
+
+    def terms(self, device_type: str, horizon: float, now: float) -> tuple[float, ...]:
         """Return what its worths follow from: pause, work left, price, s of a pause to come, s for
-        which a share of it lasts, and s until further workers have joined."""
-        unpaid, price, joining = 0.0, self.price, 0.0
+        which a share of it lasts, s until further workers have joined, what it is worth as it is, and
+        what running on is worth beyond that."""
+        unpaid, price, joining, here, firm = 0.0, self.price, 0.0, 0.0, 0.0
         if device_type == self.type_held:
-            since = self.state.since  # hot path: of every job in every cycle, so calls count
-            joining = self.joining if self._at is not None else 0.0
-            if since is not None and self._at is not None and since + self.paused > now:
-                unpaid = since + self.paused - now
+            if (at := self._at) is not None:  # hot path: of every job in every cycle, so calls count
+                joining, since = self.joining, self.state.since
+                if since is not None and since + self.paused > now:
+                    unpaid = since + self.paused - now
+                speed = self.here_only
+                here = price * (self.curves[device_type].speeds[at] if speed is None else speed)
         elif self.held and self.outlook.spread > 0.0:
             price *= 1.0 - UNSURE
-        return self.pause, self.left, price, unpaid, self.stays(horizon, now), joining
+        if self._least is not None and self.outlook.spread > 0.0:
+            firm = self._firm(*self._least)
+        stays = self.stays(horizon, now)
+        return self.pause, self.left, price, unpaid, stays, joining, here, firm
+
+    def column(self, device_type: str) -> int:
+        """Return which of the counts that it could be given on a type, from 0, it has; 0: none."""
+        return 0 if self._at is None or device_type != self.type_held else self._at + 1
 
     def columns(self, device_type: str) -> Array:
-        """Return speeds, their inverses, and what further workers gain it, (3, numbers of workers)."""
-        known = None if self._measured else self._columns.get(device_type)
+        """Return devices, speeds, their inverses, and what further workers gain it, (4, numbers of
+        workers)."""
+        caps = self._caps(device_type) if self._measured else {}
+        key = (device_type, *caps.items())
+        known = self._columns.get(key)
         if known is None:
-            known = np.array([*self.had(device_type), self._gained(device_type)])
-            if not self._measured:
-                self._columns[device_type] = known
+            if len(self._columns) > FEW:
+                self._columns.clear()
+            curve, rates = self.curves[device_type], self._capped(device_type, caps)
+            known = np.array([curve.devices, *rates, self._gained(device_type)])
+            self._columns[key] = known
         return known
 
     def _gained(self, device_type: str) -> list[float]:
@@ -408,21 +475,6 @@ class Bid:
         `horizon` as the prior, which is also the most. The restless pay their pauses more often."""
         lasting = (horizon + now - self.state.submitted) / (1 + self.changes)
         return lasting if lasting < horizon else horizon
-
-    def offered(self, device_type: str, values: list[float], now: float, *, wanted: bool) -> Offer:
-        """Return the offer, given what each count is worth to one that does not have it."""
-        curve, price = self.curves[device_type], self.price
-        at = self._at if device_type == self.type_held else None
-        if at is not None:
-            values[at] = price * (curve.speeds[at] if self.here_only is None else self.here_only)
-        if self._least is not None and (firm := self._firm(*self._least)):
-            values = [value + firm for value in values]
-        if at is None:
-            return Offer(curve.counts, (0.0, *values))
-        first, last = self._within(at, len(values), now, wanted=wanted)
-        if last - first == len(values):
-            return Offer(curve.counts, (0.0, *values))
-        return Offer((0, *curve.devices[first:last]), (0.0, *values[first:last]))
 
     def _firm(self, rigid: float, rate: float) -> float:
         """Return what running on is worth beyond its work, equal for every count and type: it decides
@@ -447,11 +499,12 @@ class Bid:
         """When it will have worked for as long as its start took."""
         return (self.state.started or 0.0) + 2.0 * self.start
 
-    def _within(self, at: int, end: int, now: float, *, wanted: bool) -> tuple[int, int]:
+    def within(self, device_type: str, now: float, *, wanted: bool) -> tuple[int, int]:
         """Return the range of what it may be given: a change is not undone before it can have paid
         off, nor by beliefs alone before it was measured."""
-        since = self.state.since
-        if since is None or now - STANDS > since + self.paused:
+        since, end = self.state.since, len(self.curves[device_type].workers)
+        at = self.column(device_type) - 1
+        if at < 0 or since is None or now - STANDS > since + self.paused:
             return 0, end
         paid = now > since + self.paused
         grows = paid and self.turn is not False
@@ -470,10 +523,17 @@ class Bid:
     def had(self, device_type: str) -> tuple[Sequence[float], Sequence[float]]:
         """Return speeds and their inverses, capped by recent measurements: what was just spread over
         too many nodes would be so again."""
+        return self._capped(device_type, self._caps(device_type) if self._measured else {})
+
+    def _caps(self, device_type: str) -> dict[int, float]:
+        """Return the speeds measured on a type, by number of workers."""
+        workers = self.curves[device_type].workers
+        return {k: rate for t, k, rate, _ in self._measured if t == device_type and k in workers}
+
+    def _capped(
+        self, device_type: str, caps: Mapping[int, float]
+    ) -> tuple[Sequence[float], Sequence[float]]:
         curve = self.curves[device_type]
-        if not self._measured:
-            return curve.speeds, curve.times
-        caps = {k: rate for t, k, rate, _ in self._measured if t == device_type and k in curve.workers}
         if not caps:
             return curve.speeds, curve.times
         rates = list(curve.speeds)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import inf
 
 from muster.policy.market.bids import Bid
-from muster.policy.market.deal import Offer, deal
+from muster.policy.market.table import Table
 
 TRIES = 8
 """Most deals: each keeps one more job running."""
@@ -40,45 +40,37 @@ class Stops:
     again: float = inf
     """When a job that was just started could be stopped."""
 
-    def deal(self, bids: Sequence[Bid], offers: list[Offer], *, must_pay: bool) -> list[int]:
-        """Return the index of the count each offer gets; `must_pay`: whether nobody overdue waits."""
-        for i, bid in enumerate(bids if must_pay else ()):
-            if bid.held and self.now < bid.worked_at and self._held(bid, offers[i]):
-                offers[i] = raised(offers[i], self.bonus)
-                self.again = min(self.again, bid.worked_at)
-        places = deal(offers, self.devices)
-        for _ in range(TRIES if must_pay else 0):
-            stopped = [i for i, bid in enumerate(bids) if not places[i] and self._held(bid, offers[i])]
-            if not stopped or self._pays(bids, offers, places, stopped):
+    def deal(self, bids: Sequence[Bid], table: Table, *, must_pay: bool) -> list[int]:
+        """Return the column that each job gets; `must_pay`: whether nobody overdue waits."""
+        if not must_pay:
+            return table.deal(self.devices)
+        has = [row for row, at in enumerate(table.held) if at]
+        for row in has:
+            if self.now < bids[row].worked_at:
+                table.put_first(row, self.bonus)
+                self.again = min(self.again, bids[row].worked_at)
+        picks = table.deal(self.devices)
+        for _ in range(TRIES):
+            stopped = [row for row in has if not picks[row]]
+            if not stopped or self._pays(bids, table, picks, stopped):
                 break
-            last = max(stopped, key=lambda i: (bids[i].state.started or 0.0, bids[i].number))
-            offers[last] = raised(offers[last], self.bonus)
-            places = deal(offers, self.devices)
-        return places
-
-    def _held(self, bid: Bid, offer: Offer) -> int:
-        """Return the place in its offer of what it has here; 0: nothing, or it is not on offer."""
-        devices = bid.held * bid.each if bid.type_held == self.device_type else 0
-        return offer.counts.index(devices) if devices in offer.counts else 0
+            last = max(stopped, key=lambda row: (bids[row].state.started or 0.0, bids[row].number))
+            table.put_first(last, self.bonus)
+            picks = table.deal(self.devices)
+        return picks
 
     def _pays(
-        self, bids: Sequence[Bid], offers: Sequence[Offer], places: Sequence[int], stopped: list[int]
+        self, bids: Sequence[Bid], table: Table, picks: Sequence[int], stopped: Sequence[int]
     ) -> bool:
         """Whether what all gain together, as long as it lasts, is worth the starts that it costs."""
         gained = lost = lasting = 0.0
-        for bid, offer, place in zip(bids, offers, places, strict=True):
-            more = offer.values[place] - offer.values[self._held(bid, offer)]
+        for row, more in table.gains(picks):
             if more > 0.0:
-                workers = offer.counts[place] // bid.each
+                workers = table.sizes[row][picks[row]] // bids[row].each
                 gained += more
-                lasting += more * bid.lasts(self.device_type, workers, self.horizon)
+                lasting += more * bids[row].lasts(self.device_type, workers, self.horizon)
             lost -= min(0.0, more)
         if gained <= lost:
             return True  # nothing to compare: counts that are not on offer any more
-        cost = sum(bids[i].stop_cost() for i in stopped)
+        cost = sum(bids[row].stop_cost() for row in stopped)
         return (gained - lost) * lasting / gained >= cost
-
-
-def raised(offer: Offer, bonus: float) -> Offer:
-    """Return an offer that is served before all others."""
-    return Offer(offer.counts, (0.0, *(value + bonus for value in offer.values[1:])))

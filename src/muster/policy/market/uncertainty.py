@@ -50,9 +50,12 @@ def firmness(spread: float, rigid: float = 1.0) -> float:
 
 @lru_cache(maxsize=1024)
 def _factor(spread: float) -> float:
-    mean = exp(spread**2 / 2)
+    mean, root = exp(spread**2 / 2), sqrt(2.0)
     return min(
-        (mean * _normal(z - spread) + exp(spread * z) * (1.0 - done)) / done for z, done in _moments()
+        [  # hot path: `_normal` written out
+            (mean * (0.5 * (1.0 + erf((z - spread) / root))) + exp(spread * z) * (1.0 - done)) / done
+            for z, done in _moments()
+        ]
     )
 
 

@@ -88,9 +88,10 @@ def lend_idle(cycle: CycleState) -> None:
     for allocation in cycle.steered.values():
         state = cycle.view.jobs[allocation.job]
         job = state.job
+        if state.phase is not Phase.WAITING or allocation.most or not job.preemptible:
+            continue
         likes = cycle.likes(job, job.workers.gang)
-        waits = state.phase is Phase.WAITING and not allocation.most and job.preemptible
-        if not waits or likes in cycle.turned_away:
+        if likes in cycle.turned_away:
             continue
         placement, obstacle = find(cycle, job, job.workers.gang, borrow=True)
         if placement is not None:
