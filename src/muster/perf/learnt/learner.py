@@ -181,21 +181,24 @@ class Learner:
 
     def outlook(self, job: Job, held: Held | None, done: float, ahead: Left | None = None) -> Outlook:
         """Return the outlook of a live job; `ahead`: work left by what only this job shows."""
-        kind = self._kind(job)
+        # Hot path: every cycle asks this of every job.
+        number = job.number
+        told = self._told.get(number)
+        kind = told.kind if told is not None and told.job is job else self._kind(job)
         # Not only by reports: a job believed longer than its like, having done a little more than they
         # have shown, would be stopped for them, and each of them in turn.
-        if done > kind.reached:  # hot path: every cycle asks this of every job
+        if done > kind.reached:
             kind.reached = done
-        number = job.number
-        belief, told = self._belief(kind), self._told.get(number)
+        belief = self._belief(kind)
         if told is None or not told.holds_for(job, held, belief):
             told = self._told[number] = self._tell(job, kind, held, belief)
         changes, own = self._changes.all(number, kind.name), self._own.get(number)
         given = done, ahead, self._lengths_heard(job, kind), changes, own
-        if (known := told.follows_from(given)) is not None:
-            return known
+        if told.outlook is not None and given == told.given:
+            return told.outlook
         end, left = self._left(job, kind, told, done, ahead)
-        stretches = stretch(done), stretch(end)
+        at = stretch(done)
+        stretches = at, at if end == done else stretch(end)
         if told.steady is None or stretches != told.stretches or own is not told.own:
             speed = self._speed(job, kind, *stretches)
             told.here, told.own = self._here(job, kind, held, speed), own
@@ -223,7 +226,8 @@ class Learner:
         spread = min(self._spread(job, kind, each) for each in types)
         untried = tuple(each for each in types if each not in kind.steps)
         mixing = kind.mixing.values()[0] if kind.mixing else 1.0
-        return Told(job, held, belief, costs, spread, untried, mixing, self._is_timed(kind, types))
+        timed = self._is_timed(kind, types)
+        return Told(kind, job, held, belief, costs, spread, untried, mixing, timed)
 
     def _is_timed(self, kind: JobKind, types: Sequence[str]) -> bool:
         """Whether steps on these types were measured, or a maker's rates foretell how long they are."""
