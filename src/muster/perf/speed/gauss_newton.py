@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Evaluate = Callable[[Array], tuple[Array, Array]]
-"""Residuals and their Jacobian."""
+Evaluate = Callable[[Array], tuple[Array, Callable[[], Array]]]
+"""Residuals, and what works out their Jacobian there: a third of the steps are taken back."""
 
 CLOSE = 1e-4
 """Size of a step, in standard deviations of the prior, after which the next would not be noticed."""
@@ -33,17 +33,18 @@ class Solved:
 def solve(evaluate: Evaluate, start: Array, steps: int, close: float = CLOSE) -> Solved:
     """Minimise the sum of squared residuals from `start`, in at most this many steps."""
     x, damping = start, FIRST
-    residuals, jacobian = evaluate(x)
+    residuals, derive = evaluate(x)
+    jacobian = derive()
     error = float(residuals @ residuals)
     normal, slope = jacobian.T @ jacobian, jacobian.T @ residuals
     for _ in range(steps):
         damped = normal.copy()
         damped.flat[:: len(x) + 1] += damping * normal.diagonal()
         step = np.linalg.solve(damped, -slope)
-        there, by = evaluate(x + step)
+        there, derive = evaluate(x + step)
         found = float(there @ there)
         if found <= error:
-            x, residuals, jacobian, error = x + step, there, by, found
+            x, residuals, jacobian, error = x + step, there, derive(), found
             normal, slope = jacobian.T @ jacobian, jacobian.T @ residuals
             damping *= SOFTER
         elif damping > HARDEST:

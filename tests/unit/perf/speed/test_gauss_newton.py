@@ -1,5 +1,7 @@
 """Least squares: the minimum that SciPy finds."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
@@ -14,10 +16,10 @@ BENT = np.array([[1.0, 0.5], [0.8, -1.0], [-0.3, 1.2]])
 def test_finds_the_minimum_though_measurements_contradict_the_prior(measured: list[float]) -> None:
     """Exponentials cannot be negative, so residuals stay large, and with them what J'J leaves out."""
 
-    def evaluate(x: Array) -> tuple[Array, Array]:
+    def evaluate(x: Array) -> tuple[Array, Callable[[], Array]]:
         curves = np.exp(BENT @ x)
-        jacobian = np.concatenate((curves[:, None] * BENT, np.eye(2)))
-        return np.concatenate((curves - measured, x)), jacobian
+        residuals = np.concatenate((curves - measured, x))
+        return residuals, lambda: np.concatenate((curves[:, None] * BENT, np.eye(2)))
 
     def residuals(x: Array) -> Array:
         return evaluate(x)[0]
