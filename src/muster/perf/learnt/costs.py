@@ -46,8 +46,10 @@ class Costs:
 
     def _one(self, done: float) -> float:
         before, each = self._alone
-        at = min(stretch(done), len(each) - 1)
-        return float(before[at] + (done - start(at)) * each[at])
+        at = stretch(done)
+        if at >= len(each):
+            at = len(each) - 1
+        return before[at] + (done - start(at)) * each[at]
 
 
 def compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:

@@ -192,8 +192,9 @@ class Learner:
         belief = self._belief(kind)
         if told is None or not told.holds_for(job, held, belief):
             told = self._told[number] = self._tell(job, kind, held, belief)
-        changes, own = self._changes.all(number, kind.name), self._own.get(number)
-        given = done, ahead, self._lengths_heard(job, kind), changes, own
+        resize, start = self._changes.all(number, kind.name)
+        own = self._own.get(number)
+        given = done, ahead, self._lengths_heard(job, kind), resize, start, own
         if told.outlook is not None and given == told.given:
             return told.outlook
         end, left = self._left(job, kind, told, done, ahead)
@@ -210,7 +211,8 @@ class Learner:
             told.steady,
             hypot(left.spread, told.spread),
             told.here,
-            *changes,
+            resize,
+            start,
             untried=told.untried,
             mixing=told.mixing,
             told=said,
@@ -583,7 +585,7 @@ class Learner:
 
 def _has_alike(job: Job, kind: JobKind) -> bool:
     """Whether enough jobs like it have ended to tell its length."""
-    return len(kind.lengths) >= (1 if job.duration is None else ENOUGH)
+    return kind.lengths.count >= (1 if job.duration is None else ENOUGH)
 
 
 def _parts(job: Job, kind: JobKind) -> list[int]:

@@ -96,10 +96,12 @@ class Lengths:
 
     def left(self, done: float, exceeds: float = 0.0, first: float = 0.0) -> Left:
         """Return what is left of a job that has done `done` and is known to exceed `exceeds`."""
-        low, middle, high, tail = self._quantiles(max(done, exceeds), first)
+        # Hot path, of every job in every cycle: `max` would take a third of the time.
+        low, middle, high, tail = self._quantiles(done if done > exceeds else exceeds, first)
         least = LEAST * tail
-        middle = max(middle - done, least)
-        return Left(middle, log(max(high - done, least) / max(low - done, least)) / 2)
+        low, middle, high = low - done, middle - done, high - done
+        low, high = (low if low > least else least), (high if high > least else least)
+        return Left(middle if middle > least else least, log(high / low) / 2)
 
     def _quantiles(self, exceeds: float, first: float) -> _Beyond:
         """Return a deviation below the middle of those that exceed this, the middle, one above, and
