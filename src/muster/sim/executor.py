@@ -16,6 +16,7 @@ from muster.model.view import JobState, Phase
 from muster.perf.learnt.changes import ChangeKind
 from muster.perf.learnt.held import held_on
 from muster.place.neighbourhood import Neighbourhood
+from muster.sim.company import Company
 from muster.sim.disturbance import UNDISTURBED, Disturbance
 from muster.sim.life import Life
 from muster.sim.midway import Underway
@@ -150,6 +151,7 @@ class VirtualExecutor:
         """The moment being processed: behind the clock while events are collected late."""
         self._said: list[Event] = []
         self.neighbourhood = Neighbourhood(cluster) if cluster is not None else None
+        self.company = Company()
         self.met: dict[int, float] = {}
         """Jobs with other neighbours than before, and since when."""
         self.lives: dict[int, Life] = {}
@@ -376,7 +378,9 @@ class VirtualExecutor:
         life.since, life.drag = self._at, self.drag(life)
         if self.neighbourhood is not None and life.placement is not None:
             self.neighbourhood.put(life.job.number, life.placement)
-            self._disturb(life.job.number, self.neighbourhood.beside(life.job.number))
+            others = self.neighbourhood.beside(life.job.number)
+            self.company.come(life.job.number, life.job.application or "", others)
+            self._disturb(life.job.number, others)
         self._schedule(life)
 
     def _leave(self, life: Life) -> None:
@@ -386,6 +390,7 @@ class VirtualExecutor:
         self._note_stint(life, life.placement)
         if self.neighbourhood is not None:
             others = self.neighbourhood.beside(life.job.number)
+            self.company.leave(life.job.number, others)
             self.neighbourhood.put(life.job.number, None)
             self._disturb(life.job.number, others)
 

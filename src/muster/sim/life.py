@@ -80,13 +80,15 @@ class Life:
         if elapsed <= 0:
             return
         if self.crew is not None:
-            pause = min(elapsed, max(0.0, self.resumes - self.at))
             devices = self.placement.devices if self.placement else 0
-            self.done += self.rate * (elapsed - pause)
             self.seconds += elapsed
-            self.paused += pause
             self.held += devices * elapsed
-            self.lost += devices * pause
+            if self.resumes > self.at:
+                pause = min(elapsed, self.resumes - self.at)
+                self.paused += pause
+                self.lost += devices * pause
+                elapsed -= pause
+            self.done += self.rate * elapsed
         self.at = now
 
     def next_milestone(self) -> tuple[float, bool]:

@@ -1,6 +1,6 @@
 """What simulated jobs show about their neighbours: a step each time they get others."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from random import Random
 
 from muster.model.slowdowns import Slowdowns
@@ -18,7 +18,7 @@ class Meetings:
         self._seed = seed
         self._noise = noise
         self._encounters = Encounters()
-        self._slowed: dict[int, tuple[tuple[int, ...], Mapping[str, int], float]] = {}
+        self._slowed: dict[int, tuple[tuple[int, int], float]] = {}
         """By job: the factor below, and what it followed from."""
         self._all_slowed: tuple[object, dict[int, float]] = None, {}
         """The same of all jobs."""
@@ -41,27 +41,22 @@ class Meetings:
 
     def slowed(self, life: Life) -> float:
         """Return the factor by which neighbours are known to slow a job."""
-        there = self._executor.neighbourhood
-        if there is None:
-            return 1.0
-        mine = there.of(life.job.number)
-        state = (self._encounters.version, *map(there.changes.__getitem__, mine))
+        state = self._encounters.version, self._executor.company.changed(life.job.number)
         known = self._slowed.get(life.job.number)
-        if known is None or known[0] != state or known[1] is not mine:
+        if known is None or known[0] != state:
             factor = 1.0 + self._encounters.shown(_kind(life), self._rival(life))
-            known = self._slowed[life.job.number] = state, mine, factor
-        return known[2]
+            known = self._slowed[life.job.number] = state, factor
+        return known[1]
 
     def all_slowed(self) -> dict[int, float]:
         """Return the same of every job; empty while nothing is beyond doubt."""
-        lives, there = self._executor.lives, self._executor.neighbourhood
+        lives = self._executor.lives
         for gone in self._slowed.keys() - lives.keys():
             del self._slowed[gone]
         if not self._encounters.believed.proven:
             return {}
         running = [n for n, life in lives.items() if life.crew]
-        changes = 0 if there is None else sum(there.changes.values())
-        state = self._encounters.version, changes, running
+        state = self._encounters.version, self._executor.company.changes, running
         if self._all_slowed[0] != state:
             self._all_slowed = state, {n: self.slowed(lives[n]) for n in running}
         return self._all_slowed[1]
@@ -86,12 +81,13 @@ class Meetings:
         return Encounter(setting, kind, self._rival(life), step, now)
 
     def _rival(self, life: Life) -> Rival | None:
-        executor = self._executor
-        if executor.neighbourhood is None:
-            return None
-        beside = executor.neighbourhood.beside(life.job.number).items()
-        rivals = (Rival(c, _kind(executor.lives[n])) for n, shared in beside for c in shared)
-        return self._encounters.worst(_kind(life), rivals)
+        number, there = life.job.number, self._executor.neighbourhood
+        worst = self._encounters.all_worst(_kind(life), self._executor.company.of(number))
+        if len(worst) < 2 or there is None:
+            return worst[0] if worst else None
+        lives, beside = self._executor.lives, there.beside(number).items()
+        every = (Rival(common, _kind(lives[n])) for n, shared in beside for common in shared)
+        return next(each for each in every if each in worst)  # the first by node
 
 
 def _kind(life: Life) -> str:

@@ -49,8 +49,7 @@ DOUBT = 4.0
 pairs that meet in a day some differ by three such by chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rival:
+class Rival(NamedTuple):
     """The worst neighbour of a job: what they share, and the neighbour's kind."""
 
     common: Common
@@ -187,11 +186,17 @@ class Encounters:
 
     def worst(self, kind: str, neighbours: Iterable[Rival]) -> Rival | None:
         """Return the neighbour that is believed to slow a job most."""
-        met = tuple(neighbours)
+        return next(iter(self.all_worst(kind, neighbours)), None)
+
+    def all_worst(self, kind: str, neighbours: Iterable[Rival]) -> list[Rival]:
+        """Return the neighbours that are believed to slow a job most, one as much as the other."""
+        met = list(neighbours)
         if not met:
-            return None
+            return met
         known = self._known()
-        return max(met, key=lambda each: (known.of(kind, each), each.kind))
+        harm = [(known.of(kind, each), each.kind) for each in met]
+        most = max(harm)
+        return [each for each, harms in zip(met, harm, strict=True) if harms == most]
 
     def slowdowns(self, kinds: Mapping[int, str]) -> Slowdowns:
         """Return what is believed, for jobs of these kinds."""

@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 
 NEWEST = 0.5
 """Weight of the newest report in the mean of those at one batch."""
+CHOICES = 20
+"""Batches compared: over a range of 32 each is a fifth larger than the one before, as finely as a
+step's time is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class BatchRange:
         at_once = min(-(-local // (further + 1)), self.largest // (devices * (further + 1)))
         return Split(devices, max(at_once, 1), further)
 
-    def choices(self, count: int) -> tuple[int, ...]:
+    def choices(self, count: int = CHOICES) -> tuple[int, ...]:
         """Return at most `count` batches from smallest to largest, evenly spaced in logarithm."""
         return _grid(self.smallest, self.largest, count)
 

@@ -20,7 +20,10 @@ class Costs:
         self._best = rates.argmax(axis=0) if self._free else None
         self._each = 1 / (rates[0] if len(rates) == 1 else rates.max(axis=0))
         self._until = np.cumsum(self._each * lengths(self._each.shape[1]), axis=1)
-        self._alone = [0.0, *self._until[0].tolist()], self._each[0].tolist()
+        self._alone: tuple[list[float], list[float]] = (
+            [0.0, *self._until[0].tolist()],
+            self._each[0].tolist(),
+        )
 
     def alone(self, begin: float, end: float) -> float:
         """Return s on one device between two points of progress; the last stretch has no end."""
@@ -46,8 +49,10 @@ class Costs:
 
     def _one(self, done: float) -> float:
         before, each = self._alone
-        at = min(stretch(done), len(each) - 1)
-        return float(before[at] + (done - start(at)) * each[at])
+        at = stretch(done)
+        if at >= len(each):
+            at = len(each) - 1
+        return before[at] + (done - start(at)) * each[at]
 
 
 def compared(every: Mapping[str, Costs], begin: int, end: int) -> ByType:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from muster.perf.learnt.alike import AlikeLeft
 from muster.perf.learnt.batches import BatchRange, MeasuredBatches, Split
-from muster.perf.learnt.lengths import Lengths
+from muster.perf.learnt.lengths import ENOUGH, Lengths
 from muster.perf.learnt.steps import StepTimes
 from muster.perf.learnt.way import Way
 from muster.perf.speed.foresight import Foresight
@@ -85,6 +85,10 @@ class JobKind:
         local = -(-batch // devices)
         passes = -(-local // self.at_once) if self.at_once else 1
         return Split(devices, -(-local // passes), passes - 1)
+
+    def tells_lengths(self, declared: bool) -> bool:
+        """Whether enough jobs have ended to tell the length of the next; `declared`: its user does."""
+        return self.lengths.count >= (ENOUGH if declared else 1)
 
     def parts(self, batch: int | None, most: int) -> list[int]:
         """Return the samples at a time on each of 1, 2, ... devices."""

@@ -28,7 +28,7 @@ from muster.perf.learnt.declared import Declarations
 from muster.perf.learnt.grid import BatchGrid, grid_of, hope
 from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.job_kind import KEPT, UNKNOWN_BATCH, JobKind
-from muster.perf.learnt.lengths import ENOUGH, FIRST, Left, Lengths, agreed, octave_left
+from muster.perf.learnt.lengths import FIRST, Left, Lengths, agreed, octave_left
 from muster.perf.learnt.priors import prior_from
 from muster.perf.learnt.ratios import SPREAD, ratio, slower
 from muster.perf.learnt.step_report import StepReport
@@ -46,9 +46,6 @@ Batches = tuple[int | None, ...]
 
 GROWTH = 2
 """Speeds are predicted up to this many times the most devices seen: Pollux' limit."""
-CHOICES = 20
-"""Batches compared: over a range of 32 each is a fifth larger than the one before, as finely as a
-step's time is known."""
 WEIGHT = 0.5
 """Weight of a job's newest report in the mean of those from one placement."""
 
@@ -184,21 +181,25 @@ class Learner:
 
     def outlook(self, job: Job, held: Held | None, done: float, ahead: Left | None = None) -> Outlook:
         """Return the outlook of a live job; `ahead`: work left by what only this job shows."""
-        kind = self._kind(job)
+        # Hot path: every cycle asks this of every job.
+        number = job.number
+        told = self._told.get(number)
+        kind = told.kind if told is not None and told.job is job else self._kind(job)
         # Not only by reports: a job believed longer than its like, having done a little more than they
         # have shown, would be stopped for them, and each of them in turn.
-        if done > kind.reached:  # hot path: every cycle asks this of every job
+        if done > kind.reached:
             kind.reached = done
-        number = job.number
-        belief, told = self._belief(kind), self._told.get(number)
+        belief = self._belief(kind)
         if told is None or not told.holds_for(job, held, belief):
             told = self._told[number] = self._tell(job, kind, held, belief)
-        changes, own = self._changes.all(number, kind.name), self._own.get(number)
-        given = done, ahead, self._lengths_heard(job, kind), changes, own
-        if (known := told.follows_from(given)) is not None:
-            return known
+        resize, start = self._changes.all(number, kind.name)
+        own = self._own.get(number)
+        given = done, ahead, self._lengths_heard(job, kind), resize, start, own
+        if told.outlook is not None and given == told.given:
+            return told.outlook
         end, left = self._left(job, kind, told, done, ahead)
-        stretches = stretch(done), stretch(end)
+        at = stretch(done)
+        stretches = at, at if end == done else stretch(end)
         if told.steady is None or stretches != told.stretches or own is not told.own:
             speed = self._speed(job, kind, *stretches)
             told.here, told.own = self._here(job, kind, held, speed), own
@@ -210,7 +211,8 @@ class Learner:
             told.steady,
             hypot(left.spread, told.spread),
             told.here,
-            *changes,
+            resize,
+            start,
             untried=told.untried,
             mixing=told.mixing,
             told=said,
@@ -226,7 +228,8 @@ class Learner:
         spread = min(self._spread(job, kind, each) for each in types)
         untried = tuple(each for each in types if each not in kind.steps)
         mixing = kind.mixing.values()[0] if kind.mixing else 1.0
-        return Told(job, held, belief, costs, spread, untried, mixing, self._is_timed(kind, types))
+        timed = self._is_timed(kind, types)
+        return Told(kind, job, held, belief, costs, spread, untried, mixing, timed)
 
     def _is_timed(self, kind: JobKind, types: Sequence[str]) -> bool:
         """Whether steps on these types were measured, or a maker's rates foretell how long they are."""
@@ -265,31 +268,34 @@ class Learner:
             end = max(job.work, done)
             return end, self._of_total(job, kind, told, done, end)
         work = ahead
-        if _has_alike(job, kind):
+        if kind.tells_lengths(job.duration is not None):
             alike = self._alike(kind).left(done)
             work = alike if ahead is None else agreed(ahead, alike)
-        passed = costs.alone(0.0, done) if kind.steps else 0.0
-        declared = self._declared_left(job, kind, done, passed)
         if work is not None:
             end = done + work.middle
             left = Left(costs.alone(done, end), work.spread)
-            # Of jobs that report nothing it is not known how much of a duration has passed.
-            return end, agreed(left, declared) if declared and kind.steps else left
+            if job.duration is None or not kind.steps:  # nor is it known then how much has passed
+                return end, left
+            declared = self._declared_left(job, kind, told, done)
+            return end, left if declared is None else agreed(left, declared)
         end = kind.reached
+        declared = self._declared_left(job, kind, told, done)
         if declared is not None:
             return end, declared
+        passed = costs.alone(0.0, done) if kind.steps else 0.0
         reached = passed if end == done or not kind.steps else costs.alone(0.0, end)
         return end, self._all.coarse(passed, reached, FIRST, octave_left(end))
 
-    def _declared_left(self, job: Job, kind: JobKind, done: float, passed: float) -> Left | None:
+    def _declared_left(self, job: Job, kind: JobKind, told: Told, done: float) -> Left | None:
         """Return the s on one device left of the user's duration, as users are usually right."""
         declared = self._declared(job, kind, stretch(done))
+        passed = told.costs.alone(0.0, done) if kind.steps else 0.0
         return self._declarations.left(job.user, declared, passed) if declared > 0.0 else None
 
     def _lengths_heard(self, job: Job, kind: JobKind) -> tuple[float, int, int]:
         """Return what the work left follows from, beside the belief and what the job itself shows."""
         declared = 0 if job.duration is None else self._declarations.count
-        if _has_alike(job, kind):
+        if kind.tells_lengths(job.duration is not None):
             return self._scatter.usual, kind.lengths.count, declared
         return kind.reached, self._ended, declared
 
@@ -477,11 +483,11 @@ class Learner:
         if not self._free or kind.range is None:
             return (job.batch,)
         if not kind.range.live:
-            return kind.range.choices(CHOICES)
+            return kind.range.choices()
         if not kind.noise:
             return (kind.range.smallest,)
         most = GROWTH * max(kind.batches.largest, kind.range.smallest)
-        return tuple(batch for batch in kind.range.choices(CHOICES) if batch <= most)
+        return tuple(batch for batch in kind.range.choices() if batch <= most)
 
     def allow(self, application: str, limits: BatchRange) -> None:
         """Set the limits of an application's batches, from what its trainings say."""
@@ -592,8 +598,3 @@ class Learner:
             known = self._memo[key] = state, make()
         found: T = known[1]
         return found
-
-
-def _has_alike(job: Job, kind: JobKind) -> bool:
-    """Whether enough jobs like it have ended to tell its length."""
-    return len(kind.lengths) >= (1 if job.duration is None else ENOUGH)

@@ -19,8 +19,8 @@ long, and the one that is furthest ends first.
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, exp, log, log2
+from typing import NamedTuple
 
 KEPT = 256
 """Newest lengths kept: enough for every quantile used; old ones may be stale."""
@@ -37,8 +37,7 @@ LEAST = 1e-3
 """Least part of a job's work that is left while it has not ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(NamedTuple):
     """Work left: the middle, and the standard deviation of its logarithm."""
 
     middle: float
@@ -66,9 +65,9 @@ class Lengths:
         self._sorted: list[float] = []
         self.count = 0
         """Of all that were added, those no longer kept too."""
-        self._beyond: dict[tuple[float, float], _Beyond] = {}
-        """Quantiles beyond some length, since the last was added: a job that runs asks for the same
-        ones until it exceeds that length."""
+        self._beyond: dict[int, _Beyond] = {}
+        """Quantiles of those from a place in the order on, since the last was added: every cycle asks
+        for them of every job."""
 
     def __len__(self) -> int:
         return len(self._order)
@@ -97,24 +96,23 @@ class Lengths:
 
     def left(self, done: float, exceeds: float = 0.0, first: float = 0.0) -> Left:
         """Return what is left of a job that has done `done` and is known to exceed `exceeds`."""
-        exceeds, keep = max(done, exceeds), done < exceeds
-        beyond = self._beyond.get((exceeds, first))
-        if beyond is None:
-            beyond = self._quantiles(exceeds, first)
-            if keep:
-                self._beyond[exceeds, first] = beyond
-        low, middle, high, tail = beyond
+        # Hot path, of every job in every cycle: `max` would take a third of the time.
+        low, middle, high, tail = self._quantiles(done if done > exceeds else exceeds, first)
         least = LEAST * tail
-        middle = max(middle - done, least)
-        return Left(middle, log(max(high - done, least) / max(low - done, least)) / 2)
+        low, middle, high = low - done, middle - done, high - done
+        low, high = (low if low > least else least), (high if high > least else least)
+        return Left(middle if middle > least else least, log(high / low) / 2)
 
-    def _quantiles(self, exceeds: float, first: float) -> "_Beyond":
+    def _quantiles(self, exceeds: float, first: float) -> _Beyond:
         """Return a deviation below the middle of those that exceed this, the middle, one above, and
         where the tail begins."""
-        alive = self._sorted[bisect_right(self._sorted, exceeds) :]
-        tail = alive[-1] if alive else max(exceeds, first / 2)
-        low, middle, high = [_quantile(alive, tail, part) for part in (SIGMA, 0.5, 1 - SIGMA)]
-        return low, middle, high, tail
+        at = bisect_right(self._sorted, exceeds)
+        if at == len(self._sorted):
+            return _beyond(self._sorted, at, max(exceeds, first / 2))
+        known = self._beyond.get(at)
+        if known is None:
+            known = self._beyond[at] = _beyond(self._sorted, at, self._sorted[-1])
+        return known
 
 
 def octave_left(work: float) -> float:
@@ -122,9 +120,16 @@ def octave_left(work: float) -> float:
     return 2.0 ** ceil(log2(work)) / work if work > 0 else 1.0
 
 
-def _quantile(alive: Sequence[float], tail: float, part: float) -> float:
-    """Return the length that this part of all jobs do not exceed: of one of `alive`, or in the tail."""
-    place = part * (len(alive) + 1)
-    if place <= len(alive):
-        return alive[ceil(place) - 1]
-    return tail / (1 - (place - len(alive)))
+def _beyond(lengths: Sequence[float], at: int, tail: float) -> _Beyond:
+    """Return the quantiles of the lengths from a place in their order on, and where the tail begins."""
+    low, middle, high = [_quantile(lengths, at, tail, part) for part in (SIGMA, 0.5, 1 - SIGMA)]
+    return low, middle, high, tail
+
+
+def _quantile(lengths: Sequence[float], at: int, tail: float, part: float) -> float:
+    """Return the length that this part of them do not exceed: one of theirs, or in the tail."""
+    count = len(lengths) - at
+    place = part * (count + 1)
+    if place <= count:
+        return lengths[at + ceil(place) - 1]
+    return tail / (1 - (place - count))

@@ -6,6 +6,7 @@ from muster.model.job import Job
 from muster.model.outlook import Outlook
 from muster.perf.learnt.costs import Costs
 from muster.perf.learnt.held import Held
+from muster.perf.learnt.job_kind import JobKind
 from muster.perf.learnt.tables import ByType
 
 
@@ -13,6 +14,7 @@ from muster.perf.learnt.tables import ByType
 class Told:
     """A job's last outlook, and what it followed from."""
 
+    kind: JobKind
     job: Job
     held: Held | None
     belief: int
@@ -38,7 +40,3 @@ class Told:
     def holds_for(self, job: Job, held: Held | None, belief: int) -> bool:
         """Whether it is of the same job on the same devices, by the same belief."""
         return job is self.job and belief == self.belief and (held is self.held or held == self.held)
-
-    def follows_from(self, given: tuple[object, ...]) -> Outlook | None:
-        """Return the outlook if it followed from just this."""
-        return self.outlook if given == self.given else None

@@ -14,7 +14,7 @@ Fit: the most probable unknowns (maximum a posteriori, Gauss-Newton); intervals 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import isfinite, sqrt
@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 
 from muster.perf.estimate import BadMeasurementError, Estimate, Unknown, WhyUnknown
 from muster.perf.speed.foresight import Foresight
-from muster.perf.speed.gauss_newton import CLOSE, solve
+from muster.perf.speed.gauss_newton import CLOSE, Evaluate, solve
+from muster.perf.speed.plain_form import (
+    PlainSetting,
+    PlainSlopes,
+    PlainTimes,
+    plain_slopes,
+    plain_times,
+)
 from muster.perf.speed.step_form import (
     BELIEFS,
     Arrays,
@@ -53,6 +60,9 @@ ROUNDS = 3
 
 ROUGHLY = 1e-2
 """How closely the rounds before the last are solved: only the spread is taken from them."""
+
+MANY = 8
+"""Samples from which on arrays are as fast as plain numbers."""
 
 STEPS = 100
 """Most evaluations of one fit. Measured jobs need 10-40; samples that contradict each other by
@@ -173,7 +183,7 @@ class _Columns:
         return self.prior.middles
 
     @cached_property
-    def _deviations(self) -> Array:
+    def deviations(self) -> Array:
         return self.prior.deviations
 
     @cached_property
@@ -187,8 +197,11 @@ class _Columns:
     def times(self, x: Array, arrays: Arrays, at: NDArray[np.intp], unit: Reference) -> Times:
         """Return the form's times, scaled by the factors at these columns."""
         batch, placement = (x[at] * self._factors).T
-        unknowns = self._middles + self._deviations * x[: len(self.prior.beliefs)]
-        return times(unknowns, arrays, unit, batch, placement)
+        return times(self.unknowns(x), arrays, unit, batch, placement)
+
+    def unknowns(self, x: Array) -> Array:
+        """Return the form's unknowns in its own units."""
+        return self._middles + self.deviations * x[: len(self.prior.beliefs)]
 
     def jacobian(self, found: Times, at: NDArray[np.intp]) -> Array:
         """Return the derivatives of (log step, log computing), shape (settings, 2, unknowns)."""
@@ -199,8 +212,8 @@ class _Columns:
     def enter(self, by: Array, found: Times, at: NDArray[np.intp]) -> None:
         """Write the same into zeros of that shape."""
         known = len(self.prior.beliefs)
-        by[:, 0, :known] = found.step_by * self._deviations
-        by[:, 1, :known] = found.compute_by * self._deviations
+        by[:, 0, :known] = found.step_by * self.deviations
+        by[:, 1, :known] = found.compute_by * self.deviations
         rows = np.arange(len(at))
         by[rows, 0, at[:, 0]] = found.by_compute * self.spread.batch
         by[rows, 0, at[:, 1]] = found.by_sync * self.spread.placement
@@ -358,27 +371,82 @@ def _most_probable(
     seen: _Measured, unit: Reference, columns: _Columns, start: Array | None, close: float
 ) -> _Fit:
     """Solve least squares over the measurements and the prior."""
+    few = len(seen.at) < MANY
+    evaluate = (_evaluate_few if few else _evaluate)(seen, unit, columns)
+    solved = solve(evaluate, np.zeros(columns.count) if start is None else start, STEPS, close)
+    return _Fit(columns, solved.x, solved.residuals[: seen.logs.size], solved.jacobian)
+
+
+def _evaluate(seen: _Measured, unit: Reference, columns: _Columns) -> Evaluate:
+    """Return the residuals of measurements and prior, and their derivatives, by the unknowns."""
     arrays, at, measured = seen.arrays, seen.at, seen.logs
     weights = seen.weights(columns.spread)
     size, count = measured.size, columns.count
-    whole = np.zeros((size + count, count))
-    whole[size:] = np.eye(count)
+    whole = _prior_only(size, count)
 
-    def evaluate(x: Array) -> tuple[Array, Array]:
+    def evaluate(x: Array) -> tuple[Array, Callable[[], Array]]:
         found = columns.times(x, arrays, at, unit)
-        off, by = np.empty(size + count), whole.copy()
+        off = np.empty(size + count)
         rows = off[:size].reshape(-1, 2)
         rows[:, 0], rows[:, 1] = found.step, found.compute
         rows -= measured
         rows *= weights
         off[size:] = x
+        return off, lambda: derive(found)
+
+    def derive(found: Times) -> Array:
+        by = whole.copy()
         inner = by[:size].reshape(-1, 2, count)
         columns.enter(inner, found, at)
         inner *= weights[:, :, None]
-        return off, by
+        return by
 
-    solved = solve(evaluate, np.zeros(columns.count) if start is None else start, STEPS, close)
-    return _Fit(columns, solved.x, solved.residuals[: measured.size], solved.jacobian)
+    return evaluate
+
+
+def _evaluate_few(seen: _Measured, unit: Reference, columns: _Columns) -> Evaluate:
+    """Return the same for a handful of samples: equal to the digit, in three fifths of the time."""
+    settings, at = PlainSetting.all_of(seen.arrays), seen.at.tolist()
+    measured, weights = seen.logs.tolist(), seen.weights(columns.spread).tolist()
+    deviations, spread = columns.deviations.tolist(), columns.spread
+    size, blank = seen.logs.size, [0.0] * columns.count
+    whole = _prior_only(size, columns.count)
+
+    def rows(found: PlainSlopes, i: int) -> tuple[list[float], list[float]]:
+        (batch, placement), (of_step, of_computing) = at[i], weights[i]
+        step, computing = blank.copy(), blank.copy()
+        for k, by in enumerate(found.step_by):
+            step[k] = by * deviations[k] * of_step
+        for k, by in enumerate(found.compute_by):
+            computing[k] = by * deviations[k] * of_computing
+        step[batch] = found.by_compute * spread.batch * of_step
+        step[placement] = found.by_sync * spread.placement * of_step
+        computing[batch] = spread.batch * of_computing
+        return step, computing
+
+    def evaluate(x: Array) -> tuple[Array, Callable[[], Array]]:
+        plain: list[float] = x.tolist()
+        batch = [plain[column] * spread.batch for column, _ in at]
+        placement = [plain[column] * spread.placement for _, column in at]
+        found = plain_times(columns.unknowns(x), settings, unit, batch, placement)
+        off: list[float] = []
+        for *logs, known, weight in zip(found.step, found.compute, measured, weights, strict=True):
+            off += (logs[0] - known[0]) * weight[0], (logs[1] - known[1]) * weight[1]
+        return np.array(off + plain), lambda: derive(found)
+
+    def derive(found: PlainTimes) -> Array:
+        by = whole.copy()
+        by[:size] = [row for i, each in enumerate(plain_slopes(found)) for row in rows(each, i)]
+        return by
+
+    return evaluate
+
+
+def _prior_only(size: int, count: int) -> Array:
+    """Return the derivatives without those of `size` measurements."""
+    whole = np.zeros((size + count, count))
+    whole[size:] = np.eye(count)
+    return whole
 
 
 def recency(count: int) -> Array:

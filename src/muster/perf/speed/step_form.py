@@ -151,7 +151,7 @@ def in_units_of(beliefs: tuple[Belief, ...], larger: float) -> tuple[Belief, ...
 
 def times(unknowns: Array, at: Arrays, unit: Reference, computing: Array, sync: Array) -> Times:
     """Return log times where g is e^computing and C is e^sync times the form's."""
-    powers = _powers(unknowns)
+    powers = powers_of(unknowns)
     log_compute, compute_by = _compute(powers, at, unit)
     log_sync, sync_by = _sync(powers, at, unit)
     log_compute = log_compute + computing
@@ -173,13 +173,13 @@ def log_times(
     unknowns: Array, at: Arrays, unit: Reference, computing: Array, sync: Array
 ) -> tuple[Array, Array]:
     """Return log T and log g as `times` does, without derivatives, which take half of its time."""
-    powers = _powers(unknowns)
+    powers = powers_of(unknowns)
     log_compute = _log_compute(powers, at, unit)[0] + computing
     log_sync = _log_sync(powers, at, unit)[0] + sync
     return np.log(_parts(powers, at, log_compute, log_sync)[-1]), log_compute
 
 
-def _powers(unknowns: Array) -> list[float]:
+def powers_of(unknowns: Array) -> list[float]:
     """Return e to each unknown; of a share, whose logit it is, the share. All at once: a call of NumPy
     costs as much as the arithmetic."""
     powers: list[float] = np.exp(unknowns * _SIGNS).tolist()
