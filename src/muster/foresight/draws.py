@@ -19,6 +19,7 @@ from muster.foresight.likes import Alike, Likes
 from muster.foresight.past import Past, PastJob, gang_rate, unmeasured
 from muster.foresight.survival import Survival
 from muster.model.cluster import Cluster
+from muster.model.decision import Kind
 from muster.model.event import NodeEvent
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Speed
@@ -99,7 +100,7 @@ class WorldDraws:
         if state.placement is not None:
             held = held_on(state.placement, self._view.cluster, state.batch)
         if state.since is not None and state.phase is Phase.RUNNING:
-            resumes = state.since + self._view.last_pause(state)
+            resumes = state.since + self._pause(state, world)
         work, ending = self._work(state, self._part(state.number, world)), self._ending(state, world)
         return Underway(
             DrawnJob(work, self._believed(state), held, ending),
@@ -107,6 +108,12 @@ class WorldDraws:
             run=int(state.run > 0),
             changing=self._changing.get(state.number, 0.0),
         )
+
+    def _pause(self, state: JobState, world: int) -> float:
+        """Return the s without progress from when a job got its devices."""
+        if state.generation == state.run:
+            return self._view.start_pause(state)
+        return self.times(world).pause(state.job, Kind.RESIZE)
 
     def _ending(self, state: JobState, world: int) -> float:
         """Return the s from the last of the work to the end; lengths of similar jobs include them."""
