@@ -32,6 +32,8 @@ from muster.sim.truth import Arrival
 KNOWN = 0.5
 """Most spread of an outlook that is believed more than the lengths of similar jobs: that of a declared
 duration is 0.69."""
+STREAM = 0
+"""In place of a job's number: how long jobs go on coming."""
 _NORMAL = NormalDist()
 
 
@@ -49,7 +51,7 @@ class WorldDraws:
         """Of live jobs, by number."""
         self._submitted = {each.job.number: each for each in past}
         self._coming = Coming(past, now, max(view.jobs, default=0) + 1)
-        self._strata = {number: self._shuffled(number) for number in view.jobs}
+        self._strata = {number: self._shuffled(number) for number in (STREAM, *view.jobs)}
         self._repeated = cache(self._believed_again)
         self._delays = TransitionDelays(past)
         self._changing = {
@@ -80,7 +82,8 @@ class WorldDraws:
 
     def arrivals(self, world: int) -> Iterator[Arrival]:
         """Yield the jobs that come in this world."""
-        return self._coming.draw(Random(f"{self._seed}/{world}/coming"), self._again)
+        random = Random(f"{self._seed}/{world}/coming")
+        return self._coming.draw(random, self._part(STREAM, world), self._again)
 
     def times(self, world: int) -> DrawnTimes:
         """Return how long changes take in this world."""
