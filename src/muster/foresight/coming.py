@@ -10,8 +10,8 @@ for ever. Each world ends the stream at a moment of its own, which may have pass
     P(over) = 1 / (m + 2)          m: gaps between jobs seen that were as long as the present silence
     P(goes on for t more | not over) = T / (T + t)               T: s seen      (Gott, Nature 363, 1993)
 
-The first is Bayes': after n gaps, if any chance to end with a job was as likely beforehand, this job was
-the last with probability 1 / (n + 2); if not, the gap that runs exceeds the present silence with
+The first is Bayes'. If any chance to end with a job was as likely beforehand, after n gaps this job was
+the last with probability 1 / (n + 2); else the gap that runs exceeds the present silence with
 probability (m + 1) / (n + 1), gaps being exchangeable. So a night's silence ends no stream that has had
 nights. (Fader, Hardie and Lee, Marketing Science 24, 2005, ask it of customers, with random gaps.)
 """
