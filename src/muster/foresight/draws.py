@@ -32,7 +32,7 @@ from muster.sim.truth import Arrival
 KNOWN = 0.5
 """Most spread of an outlook that is believed more than the lengths of similar jobs: that of a declared
 duration is 0.69."""
-STREAM = 0
+STREAM = "stream"
 """In place of a job's number: how long jobs go on coming."""
 _NORMAL = NormalDist()
 
@@ -51,7 +51,8 @@ class WorldDraws:
         """Of live jobs, by number."""
         self._submitted = {each.job.number: each for each in past}
         self._coming = Coming(past, now, max(view.jobs, default=0) + 1)
-        self._strata = {number: self._shuffled(number) for number in (STREAM, *view.jobs)}
+        drawn: tuple[int | str, ...] = (STREAM, *view.jobs)
+        self._strata = {name: self._shuffled(name) for name in drawn}
         self._repeated = cache(self._believed_again)
         self._delays = TransitionDelays(past)
         self._changing = {
@@ -183,14 +184,14 @@ class WorldDraws:
 
     # Strata
 
-    def _shuffled(self, number: int) -> list[int]:
+    def _shuffled(self, name: int | str) -> list[int]:
         places = list(range(self.worlds))
-        Random(f"{self._seed}/strata/{number}").shuffle(places)
+        Random(f"{self._seed}/strata/{name}").shuffle(places)
         return places
 
-    def _part(self, number: int, world: int) -> float:
-        within = Random(f"{self._seed}/{world}/{number}").random()
-        return min(max((self._strata[number][world] + within) / self.worlds, 1e-6), 1 - 1e-6)
+    def _part(self, name: int | str, world: int) -> float:
+        within = Random(f"{self._seed}/{world}/{name}").random()
+        return min(max((self._strata[name][world] + within) / self.worlds, 1e-6), 1 - 1e-6)
 
 
 def _middle(length: Survival, age: float, speed: Speed) -> tuple[float, Speed, float]:

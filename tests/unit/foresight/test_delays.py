@@ -8,6 +8,7 @@ import pytest
 from muster.foresight.changing import Transition
 from muster.foresight.delays import TransitionDelays
 from muster.foresight.drawn_times import DrawnTimes
+from muster.foresight.draws import WorldDraws
 from muster.foresight.past import Past, PastJob
 from muster.model.decision import Kind
 from muster.model.job import Job
@@ -108,6 +109,18 @@ def test_loading_beside_workers_that_train_on_is_not_paid_twice() -> None:
     assert _pause(live, Kind.RESIZE, None, 0.0) == 5.0  # nobody loads apart: so it is a pause
     measured = Outlook(10.0, Table((1.0,)), resize=0.05)
     assert _pause(live, Kind.RESIZE, measured) == 0.05
+
+
+def test_who_was_resized_a_moment_ago_trains_on() -> None:
+    """Its new workers had loaded before they joined; nobody has measured yet what joining costs."""
+    asked = job("j", 1, most=4, number=7, pause=5.0, application="a")
+    state = replace(running(asked, TWO), since=100.0)
+    resized = replace(state, generation=state.generation + 1)
+    for each, resumes in ((state, 105.0), (resized, 100.0)):
+        past, seen = Past(), view(NODE, [each])
+        past.follow(seen, 101.0)
+        (underway,) = WorldDraws(seen, 101.0, past, 1).underway(0).values()
+        assert underway.resumes == resumes
 
 
 def test_a_job_that_restarts_loads_without_progress() -> None:
