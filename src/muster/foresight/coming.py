@@ -47,6 +47,8 @@ class Coming:
         seen = (each for each in past if self._since < each.submitted < now)
         self._jobs = sorted(seen, key=lambda each: each.submitted)
         self._at = [each.submitted for each in self._jobs]
+        self._came = sorted(each.submitted for each in past if self._since < each.submitted <= now)
+        """With those of this very moment, which end a silence."""
         self._now, self._first = now, first
 
     def draw(self, random: Random, part: float, work: Work) -> Iterator[Arrival]:
@@ -67,8 +69,8 @@ class Coming:
 
     def _goes_on(self, span: float, part: float) -> float:
         """Return the s for which jobs come, of which this part of all worlds have no more."""
-        silence = self._now - self._at[-1]
-        gaps = (after - before for before, after in pairwise([self._since, *self._at]))
+        silence = self._now - self._came[-1]
+        gaps = (after - before for before, after in pairwise([self._since, *self._came]))
         over = 1.0 / (sum(gap >= silence for gap in gaps) + 2)
         return span * ((1.0 - over) / (1.0 - part) - 1.0) if part > over else 0.0
 

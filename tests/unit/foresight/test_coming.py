@@ -59,6 +59,11 @@ def test_jobs_that_came_every_minute_may_be_over_after_ten_without_one() -> None
     assert silent >= 0.5
 
 
+def test_a_job_that_comes_this_moment_ends_the_silence() -> None:
+    every_minute = [n * 60.0 for n in range(1, 31)]
+    assert _over(_past(0.0, *every_minute, 2400.0), now=2400.0) < 0.1
+
+
 def test_a_night_without_jobs_ends_no_stream_that_has_had_nights() -> None:
     """Jobs every quarter of an hour from nine to five; now it is eight on the eleventh morning."""
     days = [d * 24 * HOUR + 9 * HOUR + n * HOUR / 4 for d in range(10) for n in range(33)]
