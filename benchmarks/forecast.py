@@ -145,14 +145,17 @@ def _row(name: str, at: str, said: Sequence[Said], seconds: float) -> tuple[str,
     left = mean(each.came - each.now for each in ours)
     cells.append(f"{mean(each.loss for each in ours) / left:.3f}")
     cells.append(f"{mean(each.loss for each in raw) / left:.3f}")
-    cells += [f"{_ratio(said, rival):.2f}" for rival in RIVALS]
+    ratios = (ratio(said, rival) for rival in RIVALS)
+    cells += ["-" if each is None else f"{each:.2f}" for each in ratios]
     return (name, at, str(len(ours)), *cells, f"{seconds:.0f}")
 
 
-def _ratio(said: Sequence[Said], rival: str) -> float:
-    """Our loss over another's, where both say something."""
+def ratio(said: Sequence[Said], rival: str) -> float | None:
+    """Return our loss over another's, where both say something; None: nowhere."""
     ours, theirs = ({(e.job, e.now): e.loss for e in said if e.way == way} for way in (OURS, rival))
     both = ours.keys() & theirs.keys()
+    if not both:
+        return None
     return mean(ours[each] for each in both) / mean(theirs[each] for each in both)
 
 
@@ -204,10 +207,11 @@ def main() -> None:
     runs = [(i, *size, seed) for i in which for seed in seeds]
     with processes(options.j) as spread:
         found = list(spread(_played, runs))
-    _print(found)
+    show(found)
 
 
-def _print(found: Sequence[tuple[str, list[Said], float]]) -> None:
+def show(found: Sequence[tuple[str, list[Said], float]]) -> None:
+    """Print a row for each world and moment, and the targets."""
     by_name: dict[str, list[Said]] = {}
     spent: dict[str, float] = {}
     for name, said, seconds in found:
@@ -243,8 +247,9 @@ def _print(found: Sequence[tuple[str, list[Said], float]]) -> None:
         bar(f"covered-at-least-{name}", figure, low, above=True)
         bar(f"covered-at-most-{name}", figure, high)
     for rival in RIVALS:
-        ratio = mean(_ratio(said, rival) for said in by_name.values())
-        bar(f"loss-over-{rival}", ratio, LOSS)
+        ratios = [ratio(said, rival) for said in by_name.values()]
+        if known := [each for each in ratios if each is not None]:
+            bar(f"loss-over-{rival}", mean(known), LOSS)
 
 
 if __name__ == "__main__":

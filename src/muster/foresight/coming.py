@@ -5,14 +5,21 @@ seen, of the same hour where two days were, else any. So sizes, lengths and pool
 did, and bursts stay bursts.
 
 Nobody knows whether it goes on: three jobs in the first minute of a daemon are no three jobs a minute
-for ever. What has gone on for T goes on for t more with probability T / (T + t) (Gott, Nature 363,
-1993), so each world ends the stream at a moment of its own.
+for ever. Each world ends the stream at a moment of its own, which may have passed:
+
+    P(over) = 1 / (m + 2)          m: gaps between jobs seen that were as long as the present silence
+    P(goes on for t more | not over) = T / (T + t)               T: s seen      (Gott, Nature 363, 1993)
+
+The first is Bayes'. If any chance to end with a job was as likely beforehand, after n gaps this job was
+the last with probability 1 / (n + 2); else the gap that runs exceeds the present silence with
+probability (m + 1) / (n + 1), gaps being exchangeable. So a night's silence ends no stream that has had
+nights. (Fader, Hardie and Lee, Marketing Science 24, 2005, ask it of customers, with random gaps.)
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 from math import ceil
 from random import Random
 
@@ -40,22 +47,32 @@ class Coming:
         seen = (each for each in past if self._since < each.submitted < now)
         self._jobs = sorted(seen, key=lambda each: each.submitted)
         self._at = [each.submitted for each in self._jobs]
+        self._came = sorted(each.submitted for each in past if self._since < each.submitted <= now)
+        """With those of this very moment, which end a silence."""
         self._now, self._first = now, first
 
-    def draw(self, random: Random, work: Work) -> Iterator[Arrival]:
-        """Yield submissions in order; none without a past."""
+    def draw(self, random: Random, part: float, work: Work) -> Iterator[Arrival]:
+        """Yield submissions in order; none without a past.
+
+        `part`: of all worlds that have a stream which ends no later than this one's."""
         span, numbers = self._now - self._since, count(self._first)
         if not self._jobs or span < SHORTEST * STRETCHES:
             return
         length = min(HOUR, span / STRETCHES)
-        goes_on = span * (1.0 / (1.0 - random.random()) - 1.0)  # s
-        for stretch in range(ceil(goes_on / length)):
+        for stretch in range(ceil(self._goes_on(span, part) / length)):
             begin = self._now + stretch * length
             then = self._then(begin, length, random)
             for i in range(bisect_left(self._at, then), bisect_left(self._at, then + length)):
                 past, number = self._jobs[i], next(numbers)
                 job = replace(past.job, number=number, name=f"{past.job.name}+{number}", after=())
                 yield Arrival(begin + self._at[i] - then, job, work(past, random))
+
+    def _goes_on(self, span: float, part: float) -> float:
+        """Return the s for which jobs come, of which this part of all worlds have no more."""
+        silence = self._now - self._came[-1]
+        gaps = (after - before for before, after in pairwise([self._since, *self._came]))
+        over = 1.0 / (sum(gap >= silence for gap in gaps) + 2)
+        return span * ((1.0 - over) / (1.0 - part) - 1.0) if part > over else 0.0
 
     def _then(self, begin: float, length: float, random: Random) -> float:
         """Return the beginning of a past stretch to repeat."""

@@ -35,11 +35,18 @@ class DrawnTimes:
         return self.drawn(job, change, self._until(job, change), passed)
 
     def pause(self, job: Job, kind: Kind) -> float:
-        """Return the s without progress after that: what the change costs beyond its delay."""
+        """Return the s without progress after that: what the change costs beyond its delay.
+
+        What it is said to cost is mostly loading. New workers of a live resize load while the others
+        train on, which the delay of their joining counts; one that restarts does nothing meanwhile."""
         if kind is Kind.START:
             return max(0.0, self._start(job) - self._until(job, Transition.START).middle)
+        if job.restarts:
+            return self._start(job)
         known = self.view.outlooks.get(job.number)
-        return job.pause if known is None or known.resize is None else known.resize
+        if known is not None and known.resize is not None:
+            return known.resize
+        return max(0.0, job.pause - self._until(job, Transition.JOIN).middle)
 
     def drawn(self, job: Job, change: Transition, delay: Delay, passed: float = 0.0) -> float:
         """Return the s that are left in this world of something that has taken this many already."""

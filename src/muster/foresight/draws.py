@@ -19,6 +19,7 @@ from muster.foresight.likes import Alike, Likes
 from muster.foresight.past import Past, PastJob, gang_rate, unmeasured
 from muster.foresight.survival import Survival
 from muster.model.cluster import Cluster
+from muster.model.decision import Kind
 from muster.model.event import NodeEvent
 from muster.model.job import Job
 from muster.model.outlook import Outlook, Speed
@@ -31,6 +32,8 @@ from muster.sim.truth import Arrival
 KNOWN = 0.5
 """Most spread of an outlook that is believed more than the lengths of similar jobs: that of a declared
 duration is 0.69."""
+STREAM = "stream"
+"""In place of a job's number: how long jobs go on coming."""
 _NORMAL = NormalDist()
 
 
@@ -48,7 +51,8 @@ class WorldDraws:
         """Of live jobs, by number."""
         self._submitted = {each.job.number: each for each in past}
         self._coming = Coming(past, now, max(view.jobs, default=0) + 1)
-        self._strata = {number: self._shuffled(number) for number in view.jobs}
+        drawn: tuple[int | str, ...] = (STREAM, *view.jobs)
+        self._strata = {name: self._shuffled(name) for name in drawn}
         self._repeated = cache(self._believed_again)
         self._delays = TransitionDelays(past)
         self._changing = {
@@ -79,7 +83,8 @@ class WorldDraws:
 
     def arrivals(self, world: int) -> Iterator[Arrival]:
         """Yield the jobs that come in this world."""
-        return self._coming.draw(Random(f"{self._seed}/{world}/coming"), self._again)
+        random = Random(f"{self._seed}/{world}/coming")
+        return self._coming.draw(random, self._part(STREAM, world), self._again)
 
     def times(self, world: int) -> DrawnTimes:
         """Return how long changes take in this world."""
@@ -99,7 +104,7 @@ class WorldDraws:
         if state.placement is not None:
             held = held_on(state.placement, self._view.cluster, state.batch)
         if state.since is not None and state.phase is Phase.RUNNING:
-            resumes = state.since + self._view.last_pause(state)
+            resumes = state.since + self._pause(state, world)
         work, ending = self._work(state, self._part(state.number, world)), self._ending(state, world)
         return Underway(
             DrawnJob(work, self._believed(state), held, ending),
@@ -107,6 +112,12 @@ class WorldDraws:
             run=int(state.run > 0),
             changing=self._changing.get(state.number, 0.0),
         )
+
+    def _pause(self, state: JobState, world: int) -> float:
+        """Return the s without progress from when a job got its devices."""
+        if state.generation == state.run:
+            return self._view.start_pause(state)
+        return self.times(world).pause(state.job, Kind.RESIZE)
 
     def _ending(self, state: JobState, world: int) -> float:
         """Return the s from the last of the work to the end; lengths of similar jobs include them."""
@@ -173,14 +184,14 @@ class WorldDraws:
 
     # Strata
 
-    def _shuffled(self, number: int) -> list[int]:
+    def _shuffled(self, name: int | str) -> list[int]:
         places = list(range(self.worlds))
-        Random(f"{self._seed}/strata/{number}").shuffle(places)
+        Random(f"{self._seed}/strata/{name}").shuffle(places)
         return places
 
-    def _part(self, number: int, world: int) -> float:
-        within = Random(f"{self._seed}/{world}/{number}").random()
-        return min(max((self._strata[number][world] + within) / self.worlds, 1e-6), 1 - 1e-6)
+    def _part(self, name: int | str, world: int) -> float:
+        within = Random(f"{self._seed}/{world}/{name}").random()
+        return min(max((self._strata[name][world] + within) / self.worlds, 1e-6), 1 - 1e-6)
 
 
 def _middle(length: Survival, age: float, speed: Speed) -> tuple[float, Speed, float]:

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from muster.cli.exits import WORSE
-from muster.cli.whatif.answer import check
+from muster.cli.whatif.answer import check, progress
 from muster.cli.whatif.request import ClusterSeen, WhatIfOptions, requested, said
 from muster.cli.whatif.show import what_if_text
 from muster.files.errors import InputError
@@ -158,3 +158,18 @@ def test_a_time_that_is_unknown_on_both_sides_is_told_once() -> None:
     )
     text = what_if_text(replace(_report(), jobs=(each,), counts={"later": 1}), "policy fifo")
     assert "unknown" in text and "unknown -> unknown" not in text
+
+
+def test_a_long_answer_shows_signs_of_life_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twelve futures of a second each: a line every five seconds, and nothing of a short one."""
+    now = 0.0
+    with progress(lambda: now) as told:
+        for done in range(1, 13):
+            now += 1.0
+            told(done, 12)
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == [
+        "playing 5/12 futures, 5s so far",
+        "playing 10/12 futures, 10s so far",
+    ]
+    assert shown.out == ""

@@ -8,8 +8,10 @@ import pytest
 from muster.foresight.changing import Transition
 from muster.foresight.delays import TransitionDelays
 from muster.foresight.drawn_times import DrawnTimes
+from muster.foresight.draws import WorldDraws
 from muster.foresight.past import Past, PastJob
 from muster.model.decision import Kind
+from muster.model.job import Job
 from muster.model.outlook import Outlook, Table
 from muster.model.view import JobState, Phase
 from tests.builders import cluster, job, placement, running, view
@@ -87,3 +89,41 @@ def test_a_start_that_has_taken_long_takes_longer() -> None:
 
 def test_where_changes_took_no_time_none_is_drawn() -> None:
     assert set(_starts(0.0, 0.0, 0.0)) == {0.0}
+
+
+def _pause(asked: Job, kind: Kind, outlook: Outlook | None = None, *joined: float) -> float:
+    """What a change of this job costs beyond its delay, after others took this long to join."""
+    changes = [(Transition.JOIN, each) for each in joined]
+    past = [PastJob(job("old", 1, application="a"), 0.0, changes=changes)]
+    seen = view(NODE, [running(asked, ONE)])
+    if outlook is not None:
+        seen = replace(seen, outlooks={asked.number: outlook})
+    return DrawnTimes(seen, TransitionDelays(past), "0").pause(asked, kind)
+
+
+def test_loading_beside_workers_that_train_on_is_not_paid_twice() -> None:
+    """A change is said to cost 5 s, which is loading: new workers take them to join."""
+    live = job("j", 1, most=4, number=7, pause=5.0, application="a")
+    assert _pause(live, Kind.RESIZE) == 0.0
+    assert _pause(live, Kind.RESIZE, None, 2.0, 2.0, 2.0) == pytest.approx(3.0)
+    assert _pause(live, Kind.RESIZE, None, 0.0) == 5.0  # nobody loads apart: so it is a pause
+    measured = Outlook(10.0, Table((1.0,)), resize=0.05)
+    assert _pause(live, Kind.RESIZE, measured) == 0.05
+
+
+def test_who_was_resized_a_moment_ago_trains_on() -> None:
+    """Its new workers had loaded before they joined; nobody has measured yet what joining costs."""
+    asked = job("j", 1, most=4, number=7, pause=5.0, application="a")
+    state = replace(running(asked, TWO), since=100.0)
+    resized = replace(state, generation=state.generation + 1)
+    for each, resumes in ((state, 105.0), (resized, 100.0)):
+        past, seen = Past(), view(NODE, [each])
+        past.follow(seen, 101.0)
+        (underway,) = WorldDraws(seen, 101.0, past, 1).underway(0).values()
+        assert underway.resumes == resumes
+
+
+def test_a_job_that_restarts_loads_without_progress() -> None:
+    asked = job("j", 1, most=4, number=7, pause=5.0, application="a", restarts=True)
+    assert _pause(asked, Kind.RESIZE) == 5.0
+    assert _pause(asked, Kind.RESIZE, Outlook(10.0, Table((1.0,)), resize=0.05, start=9.0)) == 9.0

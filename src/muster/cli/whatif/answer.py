@@ -1,6 +1,7 @@
 """Ask, show progress, print the answer: of `muster whatif` and of dry runs."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,20 +20,38 @@ if TYPE_CHECKING:
 
 Told = Callable[[int, int], None]
 
+QUIET = 5.0
+"""s between two lines of progress: who waits longer wonders whether anything happens."""
+
 
 @contextmanager
-def progress() -> Iterator[Told]:
-    """A bar on standard error while worlds are played; none if that is not a terminal."""
+def progress(clock: Callable[[], float] = time.monotonic) -> Iterator[Told]:
+    """A bar on standard error while worlds are played; a line now and then if that is no terminal."""
+    if not sys.stderr.isatty():
+        yield _lines(clock)
+        return
     columns = (TextColumn("playing"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bars = Progress(
         *columns,
         console=Console(stderr=True),
         transient=True,
-        disable=not sys.stderr.isatty(),
     )
     with bars:
         task = bars.add_task("", total=None)
         yield lambda done, of: bars.update(task, completed=done, total=of)
+
+
+def _lines(clock: Callable[[], float]) -> Told:
+    begun = last = clock()
+
+    def told(done: int, of: int) -> None:
+        nonlocal last
+        now = clock()
+        if now >= last + QUIET:
+            last = now
+            typer.echo(f"playing {done}/{of} futures, {now - begun:.0f}s so far", err=True)
+
+    return told
 
 
 def asked(client: "Client", changes: dict[str, Any], worlds: int = 16, seed: int = 0) -> "WhatIfReport":
