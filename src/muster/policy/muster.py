@@ -230,7 +230,9 @@ class _Deal:
 
     def _deal_by_price(self, last: PriceList | None, overdue: dict[int, float]) -> None:
         """Deal every type where it is worth most."""
-        order = [self._bids[row] for row in self.urgency.ends_last()]
+        order = sorted(
+            self._bids, key=lambda bid: (-bid.time(self._all), -bid.state.submitted, bid.number)
+        )
         entrants = [(bid.curves, bid.weight) for bid in order]
         self.prices = price_all(entrants, self._all, last)
         for bid, found in zip(order, self.prices.found, strict=True):
@@ -370,16 +372,13 @@ class _Deal:
     def _add_urgent(self, overdue: dict[int, float]) -> None:
         """Add those that are or would be late, and those on which the end of the last job depends."""
         fair, holds = self._rule.fair, self._rule.horizon
-        late = self.urgency.late(holds, fair)
+        late = self.urgency.late(self._open, holds, fair)
         due = self.urgency.due(self._open, holds, fair)
-        critical = self.urgency.critical(self._rule.makespan)
         # Within a limit of devices per user it would be one's own jobs that are stopped for it.
-        for bid in self._open if critical else ():
-            if not bid.held and self._room.limits_users(bid.job):
-                critical.pop(bid.number, None)
+        free = [bid for bid in self._open if bid.held or not self._room.limits_users(bid.job)]
+        critical = self.urgency.critical(free, self._rule.makespan)
         for number, seconds in (due | critical | late).items():
-            if number in self._movable:
-                overdue.setdefault(number, seconds)
+            overdue.setdefault(number, seconds)
 
     def _overdue(self) -> dict[int, float]:
         """Return jobs to serve regardless of prices, and the s by which they are overdue."""

@@ -6,7 +6,6 @@ from functools import lru_cache
 from itertools import accumulate
 from math import inf
 from operator import attrgetter, mul
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,6 @@ from muster.policy.unknown import Prospect, outlook_of
 
 NOTHING = 1e-100
 """Less work, or work per s, counts as none: its inverse must stay finite."""
-NEVER = -1e300
-"""s; finite, since nothing times infinity is not a number."""
 ABOUT = 0.05
 """Speeds this close count as equal: the precision of measured steps."""
 STANDS = 15.0
@@ -80,29 +77,6 @@ _BELIEVED = attrgetter(*(each.name for each in fields(Outlook) if each.name not 
 
 Measured = tuple[str, int, float, float]
 """Device type, workers, work per s, and when measured, in s."""
-
-
-class Facts(NamedTuple):
-    """What urgency and order follow from, but for progress: of one job, or columns of many."""
-
-    weight: Any
-    asked: Any
-    """Devices of its gang."""
-    gang_rate: Any
-    """Speed of its gang, on its best type."""
-    cheapest: Any
-    """Fewest device-seconds of a unit of its work."""
-    starts: Any
-    """s until it works, once it is given devices."""
-    submitted: Any
-    since: Any
-    """When it got what it has; `NEVER`: it has nothing."""
-    served: Any
-    """Device-seconds that it had before."""
-    holding: Any
-    """Devices that it has had since."""
-    best: Any
-    """Its best speed on all devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +261,6 @@ class Bid:
         it is not."""
         self._columns: dict[tuple[object, ...], Array] = {}
         """Of `columns`, by type and what was measured there, once asked for."""
-        self._facts: list[Any] = [None, None]
-        """The devices that `facts` were asked for, and these: of all copies together."""
         self.at_best = (
             own is not None and self._at is not None and own.speeds[self._at] == own.peaks[-1]
         )
@@ -352,28 +324,24 @@ class Bid:
         """Whether its speed is measured on what it holds."""
         return self.outlook.here is not None
 
-    def facts(self, devices: Mapping[str, int]) -> Facts:
-        """Return all but its progress, worked out again only for other devices."""
-        if self._facts[0] != devices:
-            self._facts[:] = dict(devices), self._facts_on(devices)
-        found: Facts = self._facts[1]
-        return found
-
-    def _facts_on(self, devices: Mapping[str, int]) -> Facts:
-        state, best = self.state, 0.0
-        for each, curve in self.curves.items():
+    def time(self, devices: Mapping[str, int]) -> float:
+        """Return the s left at its best on these devices, which orders the pricing: a job that waits
+        also has its start before it."""
+        best = 0.0
+        for each, curve in self.curves.items():  # hot path: generators are slower
             count = upto(curve.devices, devices.get(each, 0))
-            if count:
-                best = max(best, curve.peaks[count - 1])
-        since = NEVER if state.since is None else state.since
-        has = state.placement.devices if state.placement is not None and since != NEVER else 0
-        own = self.weight, self.asked, self.gang_rate, self.cheapest, self.starts
-        return Facts(*own, state.submitted, since, state.served, has, best)
+            if count and curve.peaks[count - 1] > best:
+                best = curve.peaks[count - 1]
+        return (self.starts + self.left / best) / self.weight if best > NOTHING else 0.0
 
     def cheapest_on(self, device_type: str) -> float:
         """Return the fewest device-seconds of a unit of work on a type, or anywhere, if not there."""
         curve = self.curves.get(device_type)
         return self.cheapest if curve is None else curve.cheapest
+
+    def rest(self, devices: Mapping[str, int]) -> float:
+        """Return the s left at its best on these devices."""
+        return self.time(devices) * self.weight
 
     def remember(self, known: Sequence[Measured], since: float, now: float) -> tuple[Measured, ...]:
         """Add the current measurement to those since some moment."""

@@ -34,14 +34,9 @@ never for m = 0, just in time for 1/2, longest first for 1.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from math import exp, inf
 
-import numpy as np
-
-from muster.policy.market.bids import NOTHING, Bid, Dues, Facts
-from muster.policy.market.narrow import Kept
-from muster.policy.market.prices import Array
+from muster.policy.market.bids import NOTHING, Bid, Dues
 from muster.policy.market.uncertainty import firmness
 
 DUE = 0.8
@@ -59,7 +54,7 @@ INSTANT = 1e-9
 
 
 class Urgency:
-    """One pool's jobs at one moment, as columns: a number for each job."""
+    """One pool's jobs at one moment."""
 
     def __init__(
         self, bids: Sequence[Bid], devices: Mapping[str, int], dues: Dues | None, now: float
@@ -67,50 +62,34 @@ class Urgency:
         self._bids = bids
         self._devices = devices
         self._now = now
-        rows = np.array([bid.facts(devices) for bid in bids])
-        self._jobs = jobs = Facts(*rows.reshape(-1, len(Facts._fields)).T)
-        self._left = np.array([bid.left for bid in bids])
-        # Summed up one by one, as any other order rounds otherwise.
-        self._work = sum((self._left * jobs.cheapest).tolist())
+        self._work = sum([bid.left * bid.cheapest for bid in bids])
         """All the work left, in device-seconds."""
         self._whole = self._count()
         """Devices there, a slow one counted as the part of a fast one that it does of this work."""
         whole = self._whole
-        self._crowd = sum((jobs.weight * jobs.asked).tolist()) / whole if whole else 1.0
+        self._crowd = sum([bid.weight * bid.asked for bid in bids]) / whole if whole else 1.0
         """Devices asked for over those there, by weight."""
-        self._crowds = self._so_far(dues)
-        self.crowded = dict(zip([bid.number for bid in bids], self._crowds.tolist(), strict=True))
+        self.crowded = self._so_far(bids, dues)
         """Crowd-seconds of each job's life."""
 
-    @cached_property
-    def times(self) -> Array:
-        """The s that each job has left at its best, over its weight: one that waits also has its start
-        before it."""
-        jobs, runs = self._jobs, self._jobs.best > NOTHING
-        times = (jobs.starts + self._left / np.where(runs, jobs.best, 1.0)) / jobs.weight
-        return np.where(runs, times, 0.0)
-
-    def ends_last(self) -> list[int]:
-        """Return the places of the jobs, those first that end last."""
-        numbers = np.array([bid.number for bid in self._bids])
-        order = np.lexsort(np.array((numbers, -self._jobs.submitted, -self.times)))
-        found: list[int] = order.tolist()
-        return found
-
-    def _so_far(self, dues: Dues | None) -> Array:
+    def _so_far(self, bids: Iterable[Bid], dues: Dues | None) -> dict[int, float]:
         known, since = (dues.crowded, dues.at) if dues else ({}, -inf)
-        before = np.array([known.get(bid.number, 0.0) for bid in self._bids])
-        lived = np.maximum(0.0, self._now - np.maximum(self._jobs.submitted, since))
-        found: Array = before + self._crowd / self._jobs.weight * lived
+        found, crowd, now = {}, self._crowd, self._now
+        for bid in bids:  # hot path: of every job in every cycle, so calls count
+            begin = bid.state.submitted
+            begin = since if since > begin else begin
+            lived = now - begin if now > begin else 0.0
+            found[bid.number] = known.get(bid.number, 0.0) + crowd / bid.weight * lived
         return found
 
-    def late(self, holds: float, fair: float) -> dict[int, float]:
+    def late(self, bids: Iterable[Bid], holds: float, fair: float) -> dict[int, float]:
         """Return the jobs that would end far too late even now, and by how many s."""
         if not fair:
             return {}
-        life, share, _ = self._times(holds)
-        beyond = life - LATEST * max(1.0, 0.5 / fair) * share
-        return self._chosen(beyond, beyond > 0.0)
+        latest = LATEST * max(1.0, 0.5 / fair)
+        every = ((bid.number, self._times(bid, holds)) for bid in bids)
+        beyond = ((number, life - latest * share) for number, (life, share, _) in every)
+        return {number: seconds for number, seconds in beyond if seconds > 0.0}
 
     def due(self, bids: Iterable[Bid], holds: float, fair: float) -> dict[int, float]:
         """Return the jobs that are in time only if they run from now on, and those that have just begun
@@ -119,9 +98,9 @@ class Urgency:
         part = 2.0 * fair - 1.0
         if part <= 0.0:
             return {}
-        late = self._due(holds)
         bids = [bid for bid in bids if not bid.job.elastic]
-        if not any(bid.number in late for bid in bids):
+        late = {bid.number for bid in bids if self._is_due(bid, holds)}
+        if not late:
             return {}
         kept = (bid for bid in bids if bid.number in late or self._began(bid, KEEP * holds))
         whole = room = part * sum(self._devices.values())
@@ -133,52 +112,45 @@ class Urgency:
                 found[bid.number] = 1.0 / (1.0 + size)
         return found
 
-    def _due(self, holds: float) -> set[int]:
-        """Return the jobs that are in time only if they run from now on."""
-        spreads = [bid.outlook.spread for bid in self._bids]
-        life, fair, alone = self._times(holds, np.array([exp(-SURE * spread) for spread in spreads]))
-        tight = (life > np.maximum(DUE * fair, alone)) & (np.array(spreads) <= VAGUE)
-        return {self._bids[row].number for row in tight.nonzero()[0].tolist()}
+    def _is_due(self, bid: Bid, holds: float) -> bool:
+        spread = bid.outlook.spread
+        if spread > VAGUE:
+            return False
+        life, fair, alone = self._times(bid, holds, exp(-SURE * spread))
+        return life > max(DUE * fair, alone)
 
     def _began(self, bid: Bid, within: float) -> bool:
         """Whether it got what it holds less than `within` s ago."""
         since = bid.state.since
         return bool(bid.held) and since is not None and self._now < since + within
 
-    def _times(self, holds: float, part: Array | float = 1.0) -> tuple[Array, Array, Array]:
-        """Return the s of each job's life if it runs from now on, for this part of what is believed,
-        those with a fair share, and alone on its gang; of one that cannot run here nothing, an instant,
-        and an instant.
+    def _times(self, bid: Bid, holds: float, part: float = 1.0) -> tuple[float, float, float]:
+        """Return the s of its life if it runs from now on, for this part of what is believed, those
+        with a fair share, and alone.
 
         The first `holds` s of its life are left out, as any start takes a while, and what it has had
         for less than that: else it would make way for the next as soon as it has begun.
         """
-        jobs, now = self._jobs, self._now
-        left = np.array([bid.outlook.left for bid in self._bids])
-        runs = (jobs.gang_rate > NOTHING) & (jobs.asked > 0.0)
-        needs = part * (jobs.starts + left / np.where(runs, jobs.gang_rate, inf))
-        runs &= needs < inf
-        attained = jobs.served + jobs.holding * np.maximum(0.0, now - jobs.since)
-        had = np.where(now < jobs.since + holds, jobs.served, attained) / np.maximum(1.0, jobs.asked)
-        waited = now - jobs.submitted - holds
-        life = np.where(waited > 0.0, waited + needs, needs)
-        crowded = self._crowds + self._crowd / jobs.weight * needs
-        alone = np.maximum(INSTANT, had + needs)
-        fair = alone * np.maximum(1.0, crowded / np.maximum(INSTANT, life))
-        return np.where(runs, life, 0.0), np.where(runs, fair, INSTANT), np.where(runs, alone, INSTANT)
+        needs, gang, state = part * _alone(bid), bid.asked, bid.state
+        if needs == inf or not gang:
+            return 0.0, INSTANT, INSTANT
+        since, now = state.since, self._now
+        begun = since is not None and now < since + holds
+        had = (state.served if begun else state.attained(now)) / gang
+        waited = now - state.submitted - holds
+        life = waited + needs if waited > 0.0 else needs
+        crowded = self.crowded[bid.number] + self._crowd / bid.weight * needs
+        alone = max(INSTANT, had + needs)
+        fair = alone * max(1.0, crowded / max(INSTANT, life))
+        return life, fair, alone
 
-    def critical(self, makespan: float) -> dict[int, float]:
+    def critical(self, bids: Iterable[Bid], makespan: float) -> dict[int, float]:
         """Return the jobs on which the end of the last one depends, and by how many s."""
         if not makespan or not self._whole:
             return {}
         rest = (1.0 - makespan) * self._work / self._whole
-        margins = makespan * (self.times * self._jobs.weight) - rest
-        return self._chosen(margins, margins >= 0.0)
-
-    def _chosen(self, seconds: Array, which: Kept) -> dict[int, float]:
-        """Return these jobs and their seconds."""
-        rows = which.nonzero()[0].tolist()
-        return {self._bids[row].number: float(seconds[row]) for row in rows}
+        margins = {bid.number: makespan * bid.rest(self._devices) - rest for bid in bids}
+        return {number: margin for number, margin in margins.items() if margin >= 0.0}
 
     def _count(self) -> float:
         counts = self._devices.values()
@@ -189,6 +161,12 @@ class Urgency:
             there = sum([bid.left * bid.cheapest_on(each) for bid in self._bids])
             found += count * self._work / there
         return found
+
+
+def _alone(bid: Bid) -> float:
+    """Return the s left on its gang alone, on its best type; inf: it cannot run here."""
+    best = bid.gang_rate
+    return bid.starts + bid.outlook.left / best if best > NOTHING else inf
 
 
 def _size(bid: Bid) -> float:
