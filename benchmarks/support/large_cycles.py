@@ -8,9 +8,8 @@ collected as in the daemon.
 Full cycles, and those after one job has gone and another one come, are of the mix `crowded`: jobs wait
 for four times what is free. There no cycle is quiet, for jobs become due every few seconds by having
 waited too long. Quiet ones are of the mix `roomy`, where what waits just about fits: cycles that change
-nothing, and nothing has been changed for as long as the policy lets a change settle. Of those that find
-nothing to do, two of three rest and the third looks again whether all is well: `rests` says how many of
-all were quiet.
+nothing. Most of them rest, and one in three looks again whether all is well, so that their middle says
+what a quiet cycle takes, and their mean what a quiet daemon costs.
 """
 
 import gc
@@ -23,7 +22,6 @@ from random import Random
 
 from core import MIXES, job_of, scene
 from muster.core.cycle.cycle import Cycle, Decisions, Memory
-from muster.core.cycle.rest import RESTS
 from muster.core.state.begin import begun
 from muster.core.state.check import check
 from muster.core.state.evolve import evolve
@@ -42,8 +40,8 @@ LATER = 60.0
 """s after the last change, when no pause is to be waited for."""
 SETTLED = 12
 """Most cycles until nothing changes."""
-WATCHED = 8
-"""Most cycles watched, in times of the quiet ones asked for."""
+WATCHED = 40
+"""Cycles among which quiet ones are found."""
 DONE: dict[Kind, type[Started | Resized | Migrated | Preempted]] = {
     Kind.START: Started,
     Kind.RESIZE: Resized,
@@ -54,15 +52,16 @@ DONE: dict[Kind, type[Started | Resized | Migrated | Preempted]] = {
 
 @dataclass(frozen=True, slots=True)
 class CycleTimes:
-    """CPU seconds of cycles that rebuild everything, follow one job, look again, and rest."""
+    """CPU seconds of cycles that rebuild everything, follow one job, look again, and change nothing."""
 
     full: float
     one_job: float
     look: float
     quiet: float
+    quiet_mean: float
     changes: int
     """Of the first cycle: one that decides nothing would say little."""
-    rests: float
+    still: float
     """Part of the cycles watched that were quiet."""
 
 
@@ -75,8 +74,6 @@ class Large:
         self._left: dict[int, float] = {}
         self._cycle, self._memory = Cycle(Muster(), explain=False), Memory()
         self.now = float(jobs)
-        self._changed_at = 0.0
-        """s when something was last changed."""
         self.view = scene(MIXES[mix], devices, jobs, seed=1)
 
     def full(self) -> tuple[float, int]:
@@ -98,9 +95,7 @@ class Large:
         """Return the s of the next cycle, and whether it was quiet."""
         self.now += SECONDS
         seconds, decided = self._timed(self._cycle, self._informed(), self._memory)
-        if self._carry_out(decided):
-            self._changed_at = self.now
-        return seconds, self.now - self._changed_at > RESTS
+        return seconds, not self._carry_out(decided)
 
     def one_job(self, number: int) -> float:
         """Return the s of the next cycle if a job has ended and another one come."""
@@ -160,20 +155,17 @@ def measure_cycles(devices: int, jobs: int, repeats: int) -> CycleTimes:
     full = [crowded.full() for _ in range(repeats)]
     crowded.settle()
     one = [crowded.one_job(jobs + 1 + i) for i in range(repeats)]
-    quiet, rests = _quiet(Large(devices, jobs, "roomy"), 3 * (repeats // 3 + 1))
+    quiet, still = _quiet(Large(devices, jobs, "roomy"))
     times = _middle(s for s, _ in full), _middle(one), max(quiet), _middle(quiet)
-    return CycleTimes(*times, full[0][1], rests)
+    return CycleTimes(*times, sum(quiet) / len(quiet), full[0][1], still)
 
 
-def _quiet(large: Large, wanted: int) -> tuple[list[float], float]:
+def _quiet(large: Large) -> tuple[list[float], float]:
     """Return the s of each quiet cycle, and their part of all watched; inf: there was none."""
     large.settle()
-    watched, found = 0, list[float]()
-    while len(found) < wanted and watched < WATCHED * wanted:
-        seconds, quiet = large.next()
-        watched += 1
-        found += [seconds] if quiet else []
-    return found or [inf], len(found) / watched
+    watched = [large.next() for _ in range(WATCHED)]
+    found = [seconds for seconds, quiet in watched if quiet]
+    return found or [inf], len(found) / len(watched)
 
 
 def _middle(seconds: Iterable[float]) -> float:
