@@ -148,6 +148,9 @@ class Cluster:
             millicores=kind.millicores,
             memory=kind.memory,
             state=NodeState.UP,
+            until=None,
+            taken=None,
+            why="",
         )
 
 

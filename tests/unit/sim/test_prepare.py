@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from muster.core.cycle.cycle import Memory
+from muster.files.cluster.cluster_file import load_cluster
 from muster.files.errors import InputError
+from muster.files.snapshot import CycleSnapshot, encode_snapshot
+from muster.model.cluster import NodeState
 from muster.model.event import NodeLost, NodeReturned
+from muster.model.view import View
 from muster.sim.result import Result
 from muster.sim.scenario.configuration import Configuration, Failures
 from muster.sim.scenario.prepare import prepare, run_prepared, seed_matters
@@ -45,6 +50,17 @@ def test_jobs_run_one_after_another_on_one_device(tmp_path: Path) -> None:
     assert ends(base) == {"a": 100.0, "b": 150.0}
     assert ends(replace(base, pause=30.0)) == {"a": 130.0, "b": 210.0}
     assert ends(replace(base, pause=None)) == {"a": 130.0, "b": 210.0}, "30 s are a job's own"
+
+
+def test_a_snapshot_of_the_live_cluster_is_simulated_on_with_all_of_its_nodes(tmp_path: Path) -> None:
+    """One device is in use and the node drains, which says nothing of last month's: as for a file."""
+    base = two_jobs(tmp_path)
+    loaded = load_cluster(Path(base.cluster))
+    node = replace(loaded.cluster.nodes[0], free=0, state=NodeState.DRAINING, until=5.0, why="repair")
+    live = View(7, loaded.cluster.with_nodes((node,)), loaded.pools, {})
+    snapshot = tmp_path / "now.json"
+    snapshot.write_bytes(encode_snapshot(CycleSnapshot(60.0, "fifo", live, Memory())))
+    assert ends(replace(base, cluster=str(snapshot))) == {"a": 100.0, "b": 150.0}
 
 
 def test_shortest_first_turns_them_round(tmp_path: Path) -> None:

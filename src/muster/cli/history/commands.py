@@ -32,7 +32,8 @@ def export(
 
     Example: last month under another policy
       muster history export month.csv --since 30d
-      muster sim compare --cluster lab.yaml --trace month.csv --policies muster,tiresias
+      muster snapshot now.json
+      muster sim compare --cluster now.json --trace month.csv --policies muster,tiresias
     """
     import time
 

@@ -8,8 +8,9 @@ from muster.cli.offline.play import load_jobs
 from muster.cli.render.table import table
 from muster.cli.render.words import clock
 from muster.core.cycle.options import options
-from muster.files.cluster.cluster_file import ClusterFile, load_listed
+from muster.files.cluster.cluster_file import ClusterFile
 from muster.files.errors import InputError
+from muster.files.known_cluster import load_known
 from muster.model.cluster import Cluster
 from muster.model.job import Job, Role
 from muster.model.profile import ModelProfile
@@ -24,7 +25,7 @@ _BAR = 30
 
 def run_plan(cluster: Path, path: Path, *, devices: int | None, aim: str, as_json: bool) -> str:
     """Return the best plan for a job on the empty cluster, as text or JSON."""
-    loaded = load_listed(cluster)
+    loaded = load_known(cluster)
     job, model = _asked(path, loaded)
     predictor = Predictor(loaded.cluster)
     most = devices or _most(job)
@@ -38,7 +39,7 @@ def run_plan(cluster: Path, path: Path, *, devices: int | None, aim: str, as_jso
 
 def run_curve(cluster: Path, path: Path, *, devices: int | None) -> str:
     """Return the best plan's speed by number of devices."""
-    loaded = load_listed(cluster)
+    loaded = load_known(cluster)
     job, model = _asked(path, loaded)
     predictor = Predictor(loaded.cluster)
     most = min(devices or _most(job), _present(job, loaded.cluster))

@@ -42,7 +42,14 @@ Format = Annotated[Literal["csv", "parquet"], option(FILES, "Format of stored ta
 class Asked:
     """The shared options, unparsed."""
 
-    cluster: Annotated[Path, option(INPUT, "Cluster file (docs/reference/files.md).", metavar="FILE")]
+    cluster: Annotated[
+        Path,
+        option(
+            INPUT,
+            "Cluster file (docs/reference/files.md), or what muster snapshot wrote.",
+            metavar="FILE",
+        ),
+    ]
     trace: Annotated[
         str,
         option(

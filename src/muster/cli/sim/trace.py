@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 from muster.cli.render.table import table
-from muster.files.cluster.cluster_file import load_listed
+from muster.files.known_cluster import load_known
 from muster.sim.scenario.configuration import Configuration
 from muster.sim.scenario.jobs import Jobs, jobs_of
 from muster.sim.trace.draw import Sizes
@@ -22,7 +22,7 @@ def run_trace(
     """Return the trace's summary, or its first jobs."""
     devices = None
     if cluster_file is not None:
-        devices = sum(load_listed(cluster_file).cluster.devices_by_type().values())
+        devices = sum(load_known(cluster_file).cluster.devices_by_type().values())
     jobs = jobs_of(configuration)
     if head is not None:
         return _head(jobs, head, as_json=as_json)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from muster.core.cycle.cycle_state import STRATEGIES, Rules
 from muster.core.cycle.sections import check_policies
-from muster.files.cluster.cluster_file import ClusterFile, load_listed
+from muster.files.cluster.cluster_file import ClusterFile
 from muster.files.errors import InputError, did_you_mean, one_of, shown
+from muster.files.known_cluster import load_known
 from muster.model.cluster import Cluster
 from muster.model.event import NodeEvent
 from muster.model.pool import Pool, PoolError, PoolTree, single_pool
@@ -54,7 +55,7 @@ def prepare(configuration: Configuration) -> Prepared:
     strategies = ("adaptive", *STRATEGIES)
     if configuration.strategy not in strategies:
         raise InputError.at("--strategy", one_of(configuration.strategy, "strategy", strategies))
-    loaded = load_listed(Path(configuration.cluster))
+    loaded = load_known(Path(configuration.cluster))
     failures = configuration.failures
     jobs = jobs_of(configuration, weigh=failures is not None)
     horizon = _horizon(configuration, jobs.survey, loaded.cluster) if failures is not None else inf
