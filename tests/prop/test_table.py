@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.policy.market.deal import CORE_DEVICES, CORE_JOBS, Offer, deal
-from muster.policy.market.table import Table
+from muster.policy.market.table import OfferTable
 from tests.prop.test_narrow import offers
 
 
-def table_of(found: list[Offer], price: float = 0.0) -> Table:
+def table_of(found: list[Offer], price: float = 0.0) -> OfferTable:
     """The offers as a table, with a column that none of them has."""
     width = 2 + max((len(each.counts) for each in found), default=0)
     counts, values = np.zeros((len(found), width)), np.full((len(found), width), -inf)
     for row, offer in enumerate(found):
         counts[row, : len(offer.counts)] = offer.counts
         values[row, : len(offer.counts)] = offer.values
-    return Table([each.counts for each in found], counts, values, [0] * len(found), price)
+    return OfferTable([each.counts for each in found], counts, values, [0] * len(found), price)
 
 
 def elastic(random: Random, jobs: int) -> list[Offer]:

@@ -45,7 +45,7 @@ from muster.policy.market.offers import table_of
 from muster.policy.market.price_list import PriceList, price_all
 from muster.policy.market.spans import Spans
 from muster.policy.market.stops import Stops
-from muster.policy.market.table import Table
+from muster.policy.market.table import OfferTable
 from muster.policy.market.trials import Trials
 from muster.policy.market.type_choice import choose_types
 from muster.policy.market.uncertainty import FIRMEST
@@ -357,7 +357,7 @@ class _Deal:
             pause = max(AGAIN * len(held), AGE * (self._now - max(since)))
             self.again = min(self.again, self._now + pause)
 
-    def _keep_user_limits(self, bids: Sequence[Bid], table: Table) -> None:
+    def _keep_user_limits(self, bids: Sequence[Bid], table: OfferTable) -> None:
         """Cut each offer to what it would get if its user's jobs had the user's limit to themselves."""
         users: dict[str, list[int]] = defaultdict(list)
         for row, bid in enumerate(bids):

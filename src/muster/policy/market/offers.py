@@ -13,7 +13,7 @@ import numpy as np
 from muster.policy.market.bids import STANDS, Bid
 from muster.policy.market.deal import Offer
 from muster.policy.market.prices import Array
-from muster.policy.market.table import Table
+from muster.policy.market.table import OfferTable
 
 MANY = 160
 """Counts of all jobs together from which arrays are faster than loops."""
@@ -31,11 +31,11 @@ def offers_of(
 
 def table_of(
     bids: Sequence[Bid], device_type: str, horizon: float, now: float, *, wanted: bool
-) -> Table:
+) -> OfferTable:
     """Return the same as a table."""
     sizes = [bid.curves[device_type].counts for bid in bids]
     if not bids:
-        return Table(sizes, np.zeros((0, 1)), np.zeros((0, 1)), [])
+        return OfferTable(sizes, np.zeros((0, 1)), np.zeros((0, 1)), [])
     columns = [bid.columns(device_type) for bid in bids]
     devices, *rates = np.concatenate(columns, axis=1)
     lengths = [len(each) - 1 for each in sizes]
@@ -50,7 +50,7 @@ def table_of(
         if held[row] and not bid.settled(now - STANDS):
             first, last = bid.within(device_type, now, wanted=wanted)
             values[row, 1 : 1 + first] = values[row, 1 + last :] = -inf
-    return Table(sizes, counts, values, held)
+    return OfferTable(sizes, counts, values, held)
 
 
 def _worth(rates: Sequence[Array], terms: Array, lengths: Sequence[int], held: Sequence[int]) -> Array:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import inf
 
 from muster.policy.market.bids import Bid
-from muster.policy.market.table import Table
+from muster.policy.market.table import OfferTable
 
 TRIES = 8
 """Most deals: each keeps one more job running."""
@@ -40,7 +40,7 @@ class Stops:
     again: float = inf
     """When a job that was just started could be stopped."""
 
-    def deal(self, bids: Sequence[Bid], table: Table, *, must_pay: bool) -> list[int]:
+    def deal(self, bids: Sequence[Bid], table: OfferTable, *, must_pay: bool) -> list[int]:
         """Return the column that each job gets; `must_pay`: whether nobody overdue waits."""
         if not must_pay:
             return table.deal(self.devices)
@@ -60,7 +60,7 @@ class Stops:
         return picks
 
     def _pays(
-        self, bids: Sequence[Bid], table: Table, picks: Sequence[int], stopped: Sequence[int]
+        self, bids: Sequence[Bid], table: OfferTable, picks: Sequence[int], stopped: Sequence[int]
     ) -> bool:
         """Whether what all gain together, as long as it lasts, is worth the starts that it costs."""
         gained = lost = lasting = 0.0

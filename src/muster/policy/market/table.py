@@ -38,7 +38,7 @@ class _Taken(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Table:
+class OfferTable:
     """What each count is worth to each job: a row for each job, column 0 being nothing, worth 0."""
 
     sizes: Sequence[tuple[int, ...]]
