@@ -82,6 +82,8 @@ class Outlook:
     """Its measured speed on devices of several types, over what `perf.mixture` predicts."""
     told: bool = False
     """Whether the work left is what the job itself says or shows, not what others like it took."""
+    tells: int = 1
+    """Jobs of whose length its end would tell, itself among them; 1: of no other."""
     timed: bool = True
     """Whether anything tells how long its steps take. Otherwise its work is a number of steps of
     unknown length: enough to compare numbers of devices, but no time."""

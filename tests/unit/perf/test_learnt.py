@@ -425,6 +425,26 @@ def test_of_like_jobs_of_unknown_length_the_furthest_is_believed_to_end_first() 
         assert further.left < learner.outlook(behind, None, 1000.0).left
 
 
+def test_until_a_job_has_ended_the_furthest_tells_how_long_its_like_are() -> None:
+    learner = Learner({"A": 4})
+    ahead, behind = trained("ahead"), replace(trained("behind"), number=2)
+    alone = replace(trained("alone", None), number=3)
+    known = replace(trained("known"), number=4, work=100.0)
+
+    def tells() -> list[int]:
+        progress = {ahead: 20.0, behind: 10.0, alone: 30.0, known: 0.0}
+        for one, done in progress.items():
+            learner.outlook(one, None, done)
+        return [learner.outlook(one, None, done).tells for one, done in progress.items()]
+
+    assert tells() == [6, 1, 1, 1]  # three are live, and as many are to come
+    learner.forget(ahead)
+    learner.forget(known)
+    assert learner.outlook(behind, None, 10.0).tells == 2
+    learner.ended(behind, 15.0)
+    assert learner.outlook(ahead, None, 20.0).tells == 1
+
+
 def test_a_job_of_unknown_batch_is_as_fast_on_several_devices_as_its_steps_show() -> None:
     # A step is the same work on any number of devices: on four it takes 0.33 s instead of 1.
     learner, asked = Learner({"A": 8}), trained("j", batch=None)

@@ -218,6 +218,17 @@ def test_the_surer_of_two_goes_first() -> None:
     assert counts(ask(view, outlooks)) == {"vague": 8, "sure": 0}
 
 
+@pytest.mark.parametrize(("restarts", "first"), [(False, "vague"), (True, "sure")])
+def test_a_job_whose_end_tells_of_others_goes_sooner_if_others_can_shrink_for_it(
+    restarts: bool, first: str
+) -> None:
+    # The end of "vague" tells of a second job: it is as urgent as 101 s for sure instead of 147.
+    view = builders.view(EIGHT, [job("vague", restarts=restarts), job("sure", restarts=restarts)])
+    vague = Outlook(100.0, LINEAR, spread=1.0, tells=2)
+    found = counts(ask(view, {"vague": vague, "sure": Outlook(140.0, LINEAR)}))
+    assert max(found, key=lambda each: found[each]) == first
+
+
 def test_a_step_of_priority_counts_double() -> None:
     # Weighted, the shorter is the one with less time for its weight: 100 / 4 against 30.
     view = builders.view(EIGHT, [job("urgent", priority=2), job("short")])

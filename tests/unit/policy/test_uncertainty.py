@@ -28,6 +28,15 @@ def test_what_may_well_end_soon_is_worth_a_try() -> None:
     assert counts_as(100.0, 3.0) < 100.0
 
 
+def test_the_more_jobs_a_length_tells_of_the_sooner_it_is_worth_a_try() -> None:
+    """Of two, at d = exp(-0.2) = 0.8187, Phi(-0.2) = 0.4207 and Phi(-1.2) = 0.1151 (tables):
+    (2 x 1.6487 x 0.1151 + 0.8187 x 0.5793) / (2 x 0.4207) = 1.015; d = exp(-0.1) and exp(-0.3) give
+    1.017."""
+    assert counts_as(1.0, 1.0, 2) == pytest.approx(1.015, abs=0.001)
+    assert counts_as(1.0, 1.0, 10) < counts_as(1.0, 1.0, 2) < counts_as(1.0, 1.0)
+    assert counts_as(1.0, 0.0, 10) == 1.0
+
+
 def test_the_less_is_known_the_more_it_takes_to_stop_a_job() -> None:
     assert firmness(0.0) == 1.0
     assert firmness(0.5) == pytest.approx(exp(0.5))

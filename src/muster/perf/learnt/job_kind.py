@@ -53,6 +53,10 @@ class JobKind:
     """Counts the beliefs."""
     answers: dict[tuple[object, ...], Any] = field(default_factory=dict)
     """What follows from the belief, by question."""
+    live: dict[int, float] = field(default_factory=dict)
+    """Work that each live job has done."""
+    first: int = 0
+    """The job among them that has done most."""
     alike: tuple[tuple[float, int], AlikeLeft] | None = None
     """What is left of its jobs, and the scatter and the number of lengths that it followed from."""
 
@@ -64,6 +68,29 @@ class JobKind:
                 self.answers.clear()
             found = self.answers[asked] = make()
         return found
+
+    def note(self, number: int, done: float) -> None:
+        """Take in how far a live job is."""
+        self.live[number] = done
+        # Not only by reports: a job believed longer than its like, having done a little more than they
+        # have shown, would be stopped for them, and each of them in turn.
+        if done > self.reached:
+            self.reached = done
+        if self.first not in self.live or done > self.live[self.first]:
+            self.first = number
+
+    def drop(self, number: int) -> None:
+        """Take in that a job is not live any more."""
+        self.live.pop(number, None)
+        if number == self.first and self.live:
+            self.first = max(self.live, key=lambda each: (self.live[each], -each))
+
+    def told_by(self, number: int) -> int:
+        """Return the jobs of whose length the end of this one would tell, itself among them.
+
+        Before any has ended, that of the furthest tells of all: of those that are live, and of as many
+        that are still to come as have come (Lindy, as with lengths)."""
+        return 2 * len(self.live) if number == self.first and not self.lengths.count else 1
 
     @property
     def way(self) -> Way:

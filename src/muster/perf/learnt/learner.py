@@ -29,6 +29,7 @@ from muster.perf.learnt.grid import BatchGrid, grid_of, hope
 from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.job_kind import KEPT, UNKNOWN_BATCH, JobKind
 from muster.perf.learnt.lengths import FIRST, Left, Lengths, agreed, octave_left
+from muster.perf.learnt.live_jobs import LiveJobs
 from muster.perf.learnt.priors import prior_from
 from muster.perf.learnt.ratios import SPREAD, ratio, slower
 from muster.perf.learnt.step_report import StepReport
@@ -79,6 +80,7 @@ class Learner:
         """Answers with the state they were computed from: valid while it is the same."""
         self._told: dict[int, Told] = {}
         """The last outlook of each job."""
+        self._live = LiveJobs()
         self._heard = self._ended = 0
         """Count reports of all jobs, and ends."""
 
@@ -177,24 +179,22 @@ class Learner:
         """Drop a job that did not reach its end: its length says nothing."""
         self._own.pop(job.number, None)
         self._told.pop(job.number, None)
+        self._live.drop(job.number)
         self._changes.forget(job.number)
 
     def outlook(self, job: Job, held: Held | None, done: float, ahead: Left | None = None) -> Outlook:
         """Return the outlook of a live job; `ahead`: work left by what only this job shows."""
-        # Hot path: every cycle asks this of every job.
-        number = job.number
+        number = job.number  # hot path: every cycle asks this of every job
         told = self._told.get(number)
         kind = told.kind if told is not None and told.job is job else self._kind(job)
-        # Not only by reports: a job believed longer than its like, having done a little more than they
-        # have shown, would be stopped for them, and each of them in turn.
-        if done > kind.reached:
-            kind.reached = done
+        tells = self._live.note(kind, job, done)
         belief = self._belief(kind)
         if told is None or not told.holds_for(job, held, belief):
             told = self._told[number] = self._tell(job, kind, held, belief)
         resize, start = self._changes.all(number, kind.name)
         own = self._own.get(number)
-        given = done, ahead, self._lengths_heard(job, kind), resize, start, own
+        said = job.work is not None or ahead is not None
+        given = done, ahead, self._lengths_heard(job, kind), resize, start, own, tells
         if told.outlook is not None and given == told.given:
             return told.outlook
         end, left = self._left(job, kind, told, done, ahead)
@@ -205,7 +205,6 @@ class Learner:
             told.here, told.own = self._here(job, kind, held, speed), own
             told.stretches = stretches
             told.steady = self._steadied(job, kind, held, speed, end)
-        said = job.work is not None or ahead is not None
         known = Outlook(
             left.middle,
             told.steady,
@@ -216,6 +215,7 @@ class Learner:
             untried=told.untried,
             mixing=told.mixing,
             told=said,
+            tells=1 if said else tells,
             timed=told.timed or not said or job.duration is not None,
         )
         told.given, told.outlook = given, known

@@ -70,7 +70,7 @@ class Curve:
 Curves = Mapping[str, Curve]
 """By device type."""
 
-_PROGRESS = ("left", "spread", "here")
+_PROGRESS = ("left", "spread", "here", "tells")
 """What of an outlook changes with every step."""
 _BELIEVED = attrgetter(*(each.name for each in fields(Outlook) if each.name not in _PROGRESS))
 
@@ -210,7 +210,10 @@ class Bid:
         self.each = spec.need.devices
         self.most = spec.most
         """The most workers that it asks for."""
-        self.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
+        self._tries = state.job.elastic and not state.job.restarts
+        """Whether it may be worth running sooner for what its end tells of others: one that is resized
+        live takes little from them for it."""
+        self.left = self._urgent(outlook)
         """Work left, adjusted for its uncertainty."""
         self.weight = 2.0 ** max(-STEEPEST, min(STEEPEST, state.job.priority))
         """How many times a second of its waiting counts."""
@@ -307,9 +310,14 @@ class Bid:
         bid = object.__new__(Bid)
         bid.__dict__ = self.__dict__.copy()  # in half the time of a call that fills the other
         bid.origin, bid.outlook, bid.beside = self, outlook, {}
-        bid.left = counts_as(max(outlook.left, NOTHING), outlook.spread)
+        bid.left = bid._urgent(outlook)
         bid.here_only = outlook.here if self._scattered else None
         return bid
+
+    def _urgent(self, outlook: Outlook) -> float:
+        """Return the certain work left that is as urgent as what is believed."""
+        tells = outlook.tells if self._tries else 1
+        return counts_as(max(outlook.left, NOTHING), outlook.spread, tells)
 
     def _tell_types_apart(self, workers: Mapping[str, int]) -> None:
         """Of several types that it has, call that its own on which it is fastest."""
