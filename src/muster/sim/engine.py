@@ -36,6 +36,7 @@ from muster.model.event import (
 )
 from muster.model.outlook import Outlook
 from muster.model.pool import PoolTree
+from muster.model.renew import renewer
 from muster.model.view import View
 from muster.perf.history.crowding import among_neighbours
 from muster.perf.learnt.step_report import StepReport
@@ -370,7 +371,7 @@ class Engine:
         if not self._is_informed:
             return self.view
         outlooks = self._outlooks(now)
-        return replace(self.view, outlooks=among_neighbours(outlooks, self.meetings.all_slowed()))
+        return _seen_with(self.view, outlooks=among_neighbours(outlooks, self.meetings.all_slowed()))
 
     def _outlooks(self, now: float) -> dict[int, Outlook]:
         lives, outlook, found = self.executor.lives, self.beliefs.outlook, {}
@@ -412,7 +413,7 @@ class Engine:
         random = Random(f"{self.setting.seed}/{life.job.name}/{life.shows}")
         life.shows += 1
         noisy = [random.lognormvariate(0.0, self.setting.noise) for _ in range(3)]
-        return replace(
+        return _shown_as(
             shown,
             step=shown.step * noisy[0] * life.slowdown * life.drag,
             sync=None if shown.sync is None else shown.sync * noisy[1],
@@ -421,4 +422,5 @@ class Engine:
         )
 
 
+_shown_as, _seen_with = renewer(StepReport), renewer(View)
 _LEAVES_WAITING = (Kind.WAIT, Kind.PREEMPT)

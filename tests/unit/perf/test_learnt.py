@@ -8,12 +8,12 @@ from math import log
 import pytest
 
 from muster.model.job import Job
-from muster.perf.learnt.batches import BatchRange
+from muster.perf.learnt.batches import BatchRange, Split
 from muster.perf.learnt.held import Held
 from muster.perf.learnt.learner import Learner
 from muster.perf.learnt.lengths import Lengths
 from muster.perf.learnt.step_report import StepReport
-from muster.perf.learnt.steps import PlacedSplit, StepTimes
+from muster.perf.learnt.steps import PlacedSplit, Places, StepTimes
 from muster.perf.learnt.way import Way, start, stretch
 from muster.perf.mixture import mixed_rate
 from tests.builders import job
@@ -477,3 +477,15 @@ def test_what_unequal_devices_make_together_is_learnt_apart_from_their_types() -
     assert after.speed == before.speed
     assert after.here == pytest.approx(before.speed.rate("A", 1) / 1.5, rel=0.01)
     assert after.mixing * mixed_rate(after.speed, both.by_type) == pytest.approx(after.here, rel=0.01)
+
+
+def test_applications_asked_at_the_same_places_in_turns_are_told_as_at_places_of_their_own() -> None:
+    at = [PlacedSplit((devices,), Split(devices, 32, 0)) for devices in (1, 2, 4)]
+    shared, quick, slow = Places.of(at), StepTimes(), StepTimes()
+    for devices, place in zip((1, 2, 4), at, strict=True):
+        quick.add(place, 1.0 / devices, None)
+        slow.add(place, 5.0 / devices**0.5, None)
+        for _ in range(2):
+            for steps in (quick, slow):
+                assert steps.seconds(shared, 32).tolist() == steps.seconds(at, 32).tolist()
+    assert quick.seconds(shared, 32)[2] < slow.seconds(shared, 32)[2]

@@ -1,15 +1,17 @@
 """Outlooks of jobs among neighbours: policies compare speeds that jobs will really have."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from statistics import fmean
 
 from muster.model.outlook import Outlook
+from muster.model.renew import renewer
 
 DIGITS = 2
 """Of a factor: no measurement is better, and what is the same need not be worked out again."""
 LEAST = 1.05
 """Factors below count as none: sizes are not worth changing for what may be noise."""
+
+_renewed = renewer(Outlook)
 
 
 def among_neighbours(
@@ -21,4 +23,4 @@ def among_neighbours(
     if all(factor == 1.0 for factor in factors.values()):
         return outlooks
     usual = round(fmean(factors.values()), DIGITS)
-    return {job: replace(each, slowed=factors.get(job, usual)) for job, each in outlooks.items()}
+    return {job: _renewed(each, slowed=factors.get(job, usual)) for job, each in outlooks.items()}

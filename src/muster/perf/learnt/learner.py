@@ -459,8 +459,8 @@ class Learner:
         return seconds, grid.used
 
     def _grid(self, kind: JobKind, batches: Batches, devices: Sequence[int], node: int) -> BatchGrid:
-        """Return where these steps are asked for, worked out once."""
-        key = ("grid", kind.name, batches, devices, node)
+        """Return where these steps are asked for, worked out once for all that split batches alike."""
+        key = ("grid", kind.range, kind.at_once, batches, devices, node)
         return self._kept(key, None, lambda: grid_of(kind.split, batches, devices, node))
 
     def _spread(self, job: Job, kind: JobKind, device_type: str) -> float:

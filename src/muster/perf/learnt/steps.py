@@ -132,9 +132,9 @@ class StepTimes:
 
     def add(self, place: PlacedSplit, seconds: float, sync: float | None) -> None:
         """Add a measured step, and the part of it spent synchronising."""
-        setting = place.setting
-        self.widest = max(self.widest, setting.devices)
         sample = _one_pass(place, seconds, sync)
+        setting = sample.setting
+        self.widest = max(self.widest, setting.devices)
         known = self._reports.get(setting)
         if known is None:
             self._stale = self._stale or self._surprised(sample)
@@ -147,8 +147,8 @@ class StepTimes:
         kept = known[-DOUBTED:] if off > SURPRISE else known
         self._reports.pop(setting)
         self._reports[setting] = mended = [*kept, _logs(sample)][-AVERAGED:]
-        self._means[setting] = _mean(setting, mended)
-        mean = log(self._means[setting].seconds)
+        self._means[setting] = averaged = _mean(setting, mended)
+        mean = log(averaged.seconds)
         self._stale = self._stale or _apart(mean, self._fitted_to.get(setting)) > SURPRISE
         surer = len(mended) > len(known) and len(mended).bit_count() == 1
         moved = _apart(mean, self._known.get(setting)) > MOVED

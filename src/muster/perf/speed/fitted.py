@@ -172,6 +172,15 @@ class _Columns:
         keys = dict.fromkeys(key for setting in settings for key in _keys(setting))
         return _Columns(prior, spread, {key: len(prior.beliefs) + i for i, key in enumerate(keys)})
 
+    def with_those_of(self, settings: Iterable[StepSetting]) -> "_Columns":
+        """Return the same columns in front of those of further settings."""
+        keys = (key for setting in settings for key in _keys(setting))
+        new = dict.fromkeys(key for key in keys if key not in self.factors)
+        if not new:
+            return self
+        further = {key: self.count + i for i, key in enumerate(new)}
+        return _Columns(self.prior, self.spread, self.factors | further)
+
     @property
     def count(self) -> int:
         return len(self.prior.beliefs) + len(self.factors)
@@ -256,14 +265,11 @@ class FittedSpeed:
 
     def around(self, settings: Sequence[StepSetting]) -> tuple[Array, Array, Array]:
         """Return log step times, their derivatives and the covariance, also where nothing was seen."""
-        known = self.columns
-        columns = _Columns.of(
-            known.prior, known.spread, [*(sample.setting for sample in self.samples), *settings]
-        )
-        kept = [*range(len(known.prior.beliefs)), *(columns.factors[key] for key in known.factors)]
-        x, covariance = np.zeros(columns.count), np.eye(columns.count)
-        x[kept] = self.found
-        covariance[np.ix_(kept, kept)] = self.covariance
+        columns = self.columns.with_those_of(settings)
+        known, x, covariance = len(self.found), self.found, self.covariance
+        if columns is not self.columns:  # factors of which nothing was seen are as the prior has them
+            x, covariance = np.zeros(columns.count), np.eye(columns.count)
+            x[:known], covariance[:known, :known] = self.found, self.covariance
         at = columns.at(settings)
         found = columns.times(x, Arrays.of(settings), at, self.unit)
         return found.step, columns.jacobian(found, at), covariance
