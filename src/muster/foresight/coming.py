@@ -36,7 +36,7 @@ Work = Callable[[PastJob, Random], Truth]
 """What a job like a past one turns out to be."""
 Part = Callable[[int], float]
 """Where among all worlds, from 0 to 1, this one lies in the matter of this number. Worlds lie at even
-distances: a few that draw where to begin in a short past would all see the same one of its jobs again."""
+distances: a few that draw where a stretch of a short past begins would all see the same job again."""
 STREAM = 0
 """The matter of how long jobs come; from 1 on, which of the past each stretch repeats."""
 
