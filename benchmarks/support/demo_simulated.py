@@ -46,6 +46,8 @@ INTERVAL = 5.0
 WINDOW = 14
 """Steps after a change until the daemon has a first measurement."""
 NOISE = 0.03
+BEFORE = 1e-3
+"""s that the daemon has followed when the first job comes: it is up before."""
 LONGEST = 400
 """s after which nothing starts."""
 
@@ -69,6 +71,7 @@ def simulated(seed: int) -> Iterator[Outcome]:
         seed=seed,
     )
     forecaster, placed = Forecaster(), set[int]()
+    forecaster.restore(-BEFORE, ())
     run, kept = AskedRun(setting, arrivals, forecaster), list[KeptForecast]()
     for present in run.presents(map(float, range(LONGEST))):
         now = {number for number, state in present.view.jobs.items() if state.placement is not None}

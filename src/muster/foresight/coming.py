@@ -34,6 +34,11 @@ SHORTEST = 1.0
 
 Work = Callable[[PastJob, Random], Truth]
 """What a job like a past one turns out to be."""
+Part = Callable[[int], float]
+"""Where among all worlds, from 0 to 1, this one lies in the matter of this number. Worlds lie at even
+distances: a few that draw where a stretch of a short past begins would all see the same job again."""
+STREAM = 0
+"""The matter of how long jobs come; from 1 on, which of the past each stretch repeats."""
 
 
 class Coming:
@@ -51,17 +56,15 @@ class Coming:
         """With those of this very moment, which end a silence."""
         self._now, self._first = now, first
 
-    def draw(self, random: Random, part: float, work: Work) -> Iterator[Arrival]:
-        """Yield submissions in order; none without a past.
-
-        `part`: of all worlds that have a stream which ends no later than this one's."""
+    def draw(self, random: Random, part: Part, work: Work) -> Iterator[Arrival]:
+        """Yield submissions in order; none without a past."""
         span, numbers = self._now - self._since, count(self._first)
         if not self._jobs or span < SHORTEST * STRETCHES:
             return
         length = min(HOUR, span / STRETCHES)
-        for stretch in range(ceil(self._goes_on(span, part) / length)):
+        for stretch in range(ceil(self._goes_on(span, part(STREAM)) / length)):
             begin = self._now + stretch * length
-            then = self._then(begin, length, random)
+            then = self._then(begin, length, part(stretch + 1))
             for i in range(bisect_left(self._at, then), bisect_left(self._at, then + length)):
                 past, number = self._jobs[i], next(numbers)
                 job = replace(past.job, number=number, name=f"{past.job.name}+{number}", after=())
@@ -74,12 +77,12 @@ class Coming:
         over = 1.0 / (sum(gap >= silence for gap in gaps) + 2)
         return span * ((1.0 - over) / (1.0 - part) - 1.0) if part > over else 0.0
 
-    def _then(self, begin: float, length: float, random: Random) -> float:
+    def _then(self, begin: float, length: float, part: float) -> float:
         """Return the beginning of a past stretch to repeat."""
         for period in (WEEK, DAY):
             # The latest whole periods before `begin` that lie in the past, back to its beginning.
             latest = begin - period * -(-(begin + length - self._now) // period)
             periods = int((latest - self._since) // period)
             if periods >= 1:
-                return latest - period * random.randint(0, periods)
-        return self._since + random.random() * (self._now - length - self._since)
+                return latest - period * int(part * (periods + 1))
+        return self._since + part * (self._now - length - self._since)

@@ -1,7 +1,8 @@
 """Draws of what is uncertain: one world for each number, the same whatever is asked of it.
 
 Lengths are drawn in strata: over all worlds each job takes every part of its distribution once, which
-makes the quantiles of a few worlds as good as those of many more.
+makes the quantiles of a few worlds as good as those of many more. So are the stretches of the past that
+come again.
 """
 
 from collections.abc import Iterator
@@ -32,8 +33,6 @@ from muster.sim.truth import Arrival
 KNOWN = 0.5
 """Most spread of an outlook that is believed more than the lengths of similar jobs: that of a declared
 duration is 0.69."""
-STREAM = "stream"
-"""In place of a job's number: how long jobs go on coming."""
 _NORMAL = NormalDist()
 
 
@@ -51,8 +50,7 @@ class WorldDraws:
         """Of live jobs, by number."""
         self._submitted = {each.job.number: each for each in past}
         self._coming = Coming(past, now, max(view.jobs, default=0) + 1)
-        drawn: tuple[int | str, ...] = (STREAM, *view.jobs)
-        self._strata = {name: self._shuffled(name) for name in drawn}
+        self._strata = cache(self._shuffled)
         self._repeated = cache(self._believed_again)
         self._delays = TransitionDelays(past)
         self._changing = {
@@ -84,7 +82,7 @@ class WorldDraws:
     def arrivals(self, world: int) -> Iterator[Arrival]:
         """Yield the jobs that come in this world."""
         random = Random(f"{self._seed}/{world}/coming")
-        return self._coming.draw(random, self._part(STREAM, world), self._again)
+        return self._coming.draw(random, lambda each: self._part(f"stream {each}", world), self._again)
 
     def times(self, world: int) -> DrawnTimes:
         """Return how long changes take in this world."""
@@ -191,7 +189,7 @@ class WorldDraws:
 
     def _part(self, name: int | str, world: int) -> float:
         within = Random(f"{self._seed}/{world}/{name}").random()
-        return min(max((self._strata[name][world] + within) / self.worlds, 1e-6), 1 - 1e-6)
+        return min(max((self._strata(name)[world] + within) / self.worlds, 1e-6), 1 - 1e-6)
 
 
 def _middle(length: Survival, age: float, speed: Speed) -> tuple[float, Speed, float]:

@@ -5,7 +5,7 @@ from random import Random
 from statistics import median
 from typing import cast
 
-from muster.foresight.coming import Coming
+from muster.foresight.coming import Coming, Part
 from muster.foresight.past import Past, PastJob
 from muster.sim.truth import Truth
 from tests.builders import job
@@ -27,8 +27,7 @@ def _coming_within(seconds: float, past: Past, now: float) -> list[int]:
     coming = Coming(past, now, first=1000)
     found = []
     for world in range(WORLDS):
-        part = (world + 0.5) / WORLDS
-        drawn = coming.draw(Random(world), part, lambda *_: NOT_ASKED)
+        drawn = coming.draw(Random(world), _part(world), lambda *_: NOT_ASKED)
         found.append(len(list(takewhile(lambda each: each.at < now + seconds, drawn))))
     return found
 
@@ -43,6 +42,10 @@ def test_what_has_gone_on_for_days_goes_on_for_the_next_hour() -> None:
     every_quarter = [n * HOUR / 4 for n in range(1, 4 * 24 * 5)]
     found = _coming_within(HOUR, _past(0.0, *every_quarter), now=24 * 5 * HOUR)
     assert median(found) == 4
+
+
+def _part(world: int) -> Part:
+    return lambda matter: (Random(matter).sample(range(WORLDS), WORLDS)[world] + 0.5) / WORLDS
 
 
 def _over(past: Past, now: float) -> float:

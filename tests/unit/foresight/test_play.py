@@ -125,10 +125,22 @@ def test_jobs_come_as_they_came() -> None:
     day = 24 * HOUR
     arrivals = _jobs(*((d * day + 12 * HOUR + i, 2, 600.0) for d in range(3) for i in range(10)))
     present, past = _asked([*arrivals, *_late(arrivals, 3 * day)], 3 * day, _setting())
-    coming = WorldDraws(present.view, present.now, past, 4).arrivals(0)
-    first = [next(coming) for _ in range(10)]
+    draws = WorldDraws(present.view, present.now, past, 4)
+    next_day = [[each for each in draws.arrivals(i) if each.at < 4 * day] for i in range(4)]
+    assert sum(len(each) >= 9 for each in next_day) >= 3  # the very first lies in no stretch
+    first = [each for world in next_day for each in world]
     assert all(12 * HOUR <= each.at % day < 12 * HOUR + 60 for each in first)
-    assert all(each.at < 4 * day and each.job.workers.gang == 2 for each in first)
+    assert all(each.job.workers.gang == 2 for each in first)
+
+
+def test_a_few_worlds_repeat_each_part_of_a_short_past_as_often() -> None:
+    """One of forty jobs is large: of sixteen worlds some have it in the next stretch, never many."""
+    submitted = [(10.0 * n, 8 if n == 20 else 1, 5.0) for n in range(41)]
+    present, past = _asked(_jobs(*submitted), 400.0, _setting())
+    for seed in range(20):
+        draws = WorldDraws(present.view, present.now, past, 16, seed)
+        soon = [each for i in range(16) for each in draws.arrivals(i) if each.at < 450.0]
+        assert 1 <= sum(each.job.workers.gang == 8 for each in soon) <= 4
 
 
 def test_jobs_from_before_anybody_looked_come_again_in_no_stretch() -> None:

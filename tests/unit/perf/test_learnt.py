@@ -346,12 +346,12 @@ def test_a_few_applications_on_few_devices_tell_how_the_next_speeds_up() -> None
     assert told(1, 2, 4) > told(1, 4)
 
 
-def test_a_declared_duration_is_believed_until_enough_like_jobs_have_ended() -> None:
+def test_a_declared_duration_is_believed_less_with_each_like_job_that_ends() -> None:
     learner = Learner({"A": 8})
     one = replace(trained("one"), duration=3_600.0)
-    for _ in range(3):
+    for expected in (3_600.0, (3_600.0 * 500.0) ** (1 / 2), (3_600.0 * 500.0**2) ** (1 / 3)):
         found = learner.outlook(one, None, 0.0)
-        assert found.left / found.speed.rate("A", 1) == pytest.approx(3_600.0)
+        assert found.left / found.speed.rate("A", 1) == pytest.approx(expected)
         assert found.spread > 0.0
         learner.watch(one, on(1), StepReport(1.0), 1.0)
         learner.ended(one, 500.0)
@@ -406,6 +406,18 @@ def test_a_job_beyond_the_duration_of_an_exact_user_is_nearly_done() -> None:
     one = replace(trained("next", "other"), duration=3_600.0, user="bob")
     learner.watch(one, on(1), StepReport(1.0), 3_650.0)
     assert learner.outlook(one, on(1), 3_650.0).left < 1_000.0
+
+
+def test_a_running_job_that_tells_its_steps_tells_what_durations_are_worth() -> None:
+    """A hundred steps of four seconds, where its user said 100 s: the next one's 100 s may be 200 s."""
+    learner = Learner({"A": 8})
+    told = replace(trained("told", "told"), duration=100.0, work=100.0, number=1)
+    other = replace(trained("other", "other"), duration=100.0, number=2)
+    assert learner.outlook(other, None, 0.0).left == pytest.approx(100.0)
+    learner.watch(told, on(1), StepReport(4.0), 1.0)
+    assert learner.outlook(other, None, 0.0).left == pytest.approx(200.0, rel=0.05)
+    learner.forget(told)
+    assert learner.outlook(other, None, 0.0).left == pytest.approx(100.0)  # it was stopped
 
 
 def test_beyond_its_declared_duration_a_job_is_of_unknown_length() -> None:

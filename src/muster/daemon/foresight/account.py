@@ -66,14 +66,17 @@ def outcomes(facts: Iterable[Fact]) -> Iterator[ForecastOutcome]:
             yield ForecastOutcome(fact.job, FINISH, None)
 
 
-def remembered(store: Store, live: Collection[int]) -> RememberedPast:
-    """Read what a process starts with; forecasts that came true unseen are scored first."""
+def remembered(store: Store, live: Collection[int], began: float) -> RememberedPast:
+    """Read what a process starts with; forecasts that came true unseen are scored first.
+
+    `began`: s since when the daemon has followed, where the store knows of no job before: that none
+    came until the first one says how often they come, and the first one is one of them."""
     unseen = list(_unseen(store, live))
     if unseen:
         store.score_forecasts(unseen)
     rows = [*store.forecasts(limit=SCORED), *store.open_forecasts()]
     jobs = tuple(past_jobs(store.notes(KIND, KEPT)))
-    since = min((each.submitted for each in jobs), default=None)
+    since = min((began, *(each.submitted for each in jobs)))
     return RememberedPast(since, jobs, tuple(map(kept_of, rows)))
 
 

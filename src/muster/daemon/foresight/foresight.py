@@ -51,8 +51,10 @@ class LiveForesight:
     def __init__(self, daemon: Daemon, process: ForesightProcess | None = None) -> None:
         self._daemon = daemon
         self.process = process or ForesightProcess(
-            lambda: remembered(daemon.store, frozenset(daemon.view.jobs))
+            lambda: remembered(daemon.store, frozenset(daemon.view.jobs), self._began)
         )
+        self._began = daemon.clock.now()
+        """s since when it has followed."""
         self._kept: dict[int, list[KeptForecast]] = {}
         """Forecasts of live jobs of which nothing has come yet."""
         self._outlooks: Mapping[int, Outlook] = {}

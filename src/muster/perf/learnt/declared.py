@@ -3,55 +3,101 @@
 Users are wrong by a factor, each by one of their own (Tsafrir et al. 2007, "Backfilling Using
 System-Generated Predictions Rather Than User Runtime Estimates"). So the parts that a user's jobs have
 taken say how long the next one is, as the lengths of an application's jobs do (see `alike`), counted in
-declared durations. Until a few have ended, those of all users do.
+declared durations. Until a few are known, those of all users do. While fewer still are known, half of
+the variance is taken to be what jobs of a cluster have in common (who its users are, and on what
+devices they count), so that n parts move the middle by n / (n + 1) of the mean of their logarithms.
+
+A job that tells how many steps it has need not have ended: once one is measured, its part is known.
 """
 
 from collections import defaultdict
+from math import exp, log, sqrt
 
 from muster.perf.learnt.alike import AlikeLeft
 from muster.perf.learnt.lengths import DECLARED, ENOUGH, Left, Lengths
 
+MOVED = 0.1
+"""Least change of the logarithm of a live job's part that counts."""
+
 
 class Declarations:
-    """Parts of declared durations that ended jobs took, by user."""
+    """Parts of declared durations that jobs take, by user."""
 
     def __init__(self) -> None:
         self._all = Lengths()
         self._by_user: defaultdict[str, Lengths] = defaultdict(Lengths)
+        self._live: dict[int, tuple[str, float]] = {}
+        """User and part of live jobs of which it is known, by number."""
+        self._changes: defaultdict[str, int] = defaultdict(int)
+        """Counts changes of what is known of a user's jobs; "": of all."""
         self._kept: dict[str, tuple[int, AlikeLeft]] = {}
-        """By user, with the number of ended jobs that it follows from; "": of all users."""
+        """By user, with the changes that it follows from."""
 
     @property
     def count(self) -> int:
-        """Jobs that have ended."""
-        return self._all.count
+        """Changes of what is known."""
+        return self._changes[""]
 
     def add(self, user: str, part: float) -> None:
         """Take in that a user's job has taken this part of what was declared."""
         self._all.add(part)
         self._by_user[user].add(part)
+        self._changed(user)
+
+    def foresee(self, number: int, user: str, part: float) -> None:
+        """Take in that a live job will take this part."""
+        before = self._live.get(number)
+        if before is None or abs(log(part / before[1])) > MOVED:
+            self._live[number] = user, part
+            self._changed(user)
+
+    def forget(self, number: int) -> None:
+        """Drop what is known of a live job."""
+        known = self._live.pop(number, None)
+        if known is not None:
+            self._changed(known[0])
 
     def usual(self, user: str) -> float:
         """Return the part that a user's jobs usually take."""
         found = self._belief(user)
-        return 1.0 if found is None else found.left(0.0).middle
+        return self._few().middle if found is None else found.left(0.0).middle
 
     def left(self, user: str, declared: float, passed: float) -> Left | None:
         """Return what is left of a declared length, of which this much has passed, if that is known."""
         found = self._belief(user)
         if found is None:
-            return Left(declared - passed, DECLARED) if declared > passed else None
+            few = self._few()
+            whole = few.middle * declared
+            return Left(whole - passed, few.spread) if whole > passed else None
         part = found.left(passed / declared)
         return Left(part.middle * declared, part.spread)
 
+    def _changed(self, user: str) -> None:
+        for each in {user, ""}:
+            self._changes[each] += 1
+
+    def _few(self) -> Left:
+        """Return the part that a job takes while few are known."""
+        parts = self._parts("")
+        known = len(parts) + 1
+        middle = sum(map(log, parts)) / known
+        return Left(exp(middle), DECLARED * sqrt((1 + 1 / known) / 2))
+
+    def _parts(self, user: str) -> list[float]:
+        """Return the parts known of a user's jobs, or of all, the least first."""
+        ended = self._by_user.get(user) if user else self._all
+        live = (part for each, part in self._live.values() if user in ("", each))
+        return sorted([*(ended.sorted if ended is not None else ()), *live])
+
     def _belief(self, user: str) -> AlikeLeft | None:
-        """Return what is believed of a user's jobs, or of all; None: too few have ended."""
-        own = self._by_user.get(user)
-        if own is None or len(own) < ENOUGH:
-            user, own = "", self._all
-        if len(own) < ENOUGH:
-            return None
-        known = self._kept.get(user)
-        if known is None or known[0] != own.count:
-            known = self._kept[user] = own.count, AlikeLeft.of(own.sorted, DECLARED)
-        return known[1]
+        """Return what is believed of a user's jobs, or of all; None: too few are known."""
+        for each in (user, ""):
+            known = self._kept.get(each)
+            if known is not None and known[0] == self._changes[each]:
+                return known[1]
+            parts = self._parts(each)
+            if len(parts) >= ENOUGH:
+                found = AlikeLeft.of(parts, DECLARED)
+                self._kept[each] = self._changes[each], found
+                return found
+        return None

@@ -116,6 +116,10 @@ class Learner:
             self._own[job.number] = held, exp(WEIGHT * log(report.step) + (1 - WEIGHT) * log(mean))
         else:
             self._own[job.number] = held, report.step
+        if job.work is not None and job.duration is not None:
+            part = self.part_of_declared(job, job.work)
+            if part is not None:
+                self._declarations.foresee(job.number, job.user, part)
 
     def _learn_mixing(self, job: Job, kind: JobKind, held: Held, report: StepReport) -> None:
         """Take in a step on devices of several types: curves are of one type each."""
@@ -180,6 +184,7 @@ class Learner:
         self._own.pop(job.number, None)
         self._told.pop(job.number, None)
         self._live.drop(job.number)
+        self._declarations.forget(job.number)
         self._changes.forget(job.number)
 
     def outlook(self, job: Job, held: Held | None, done: float, ahead: Left | None = None) -> Outlook:

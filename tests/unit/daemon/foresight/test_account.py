@@ -61,8 +61,19 @@ def test_what_came_true_while_no_daemon_was_there_is_scored_when_one_starts(tmp_
             forecasts=tuple(row_of(_kept(number)) for number in (1, 2, 3)),
         )
     )
-    found = {each.number: each.came for each in remembered(store, {3}).kept}
+    found = {each.number: each.came for each in remembered(store, {3}, began=0.0).kept}
     assert found == {1: 250.0, 3: None}
+    store.close()
+
+
+def test_a_young_daemon_has_followed_since_it_began(tmp_path: Path) -> None:
+    """Not only since its first job: a minute without any says how often they come."""
+    store = _store(tmp_path)
+    assert remembered(store, (), began=40.0).since == 40.0
+    note = note_of(PastJob(job("a"), 10.0, 5.0, True), ("V100",), 20.0)
+    assert note is not None
+    store.write(Batch(notes=(note,)))
+    assert remembered(store, (), began=40.0).since == 10.0
     store.close()
 
 

@@ -197,14 +197,14 @@ def test_how_long_a_silent_program_still_runs_is_unknown(beliefs: Beliefs) -> No
     assert beliefs.finish(1, seen(plain), 600.0) is None
 
 
-def test_a_declared_duration_is_believed_until_enough_like_programs_have_ended(
+def test_a_declared_duration_is_believed_less_with_each_like_program_that_ends(
     beliefs: Beliefs,
 ) -> None:
     def plain(number: int) -> Job:
         return job(f"p{number}", 2, command=("make", "all"), duration=600.0, number=number)
 
     for number in range(1, 4):
-        assert isclose(seconds(beliefs, plain(9), 2), 600.0)
+        assert isclose(seconds(beliefs, plain(9), 2), 600.0 / 2 ** ((number - 1) / number))
         beliefs.holds(plain(number), _held(2), 0.0)
         beliefs.ended(plain(number), 300.0, succeeded=True)
     assert isclose(seconds(beliefs, plain(9), 2), 300.0, rel_tol=0.05)
