@@ -55,3 +55,10 @@ def answer(view: View, now: float, *, short: bool) -> Shares:
 @given(views(), st.floats(2000.0, 1e5))
 def test_the_short_way_leads_to_the_same_shares(view: View, now: float) -> None:
     assert answer(view, now, short=True) == answer(view, now, short=False)
+
+
+@given(views(), st.floats(2000.0, 1e5))
+def test_what_keeps_what_it_has_is_found_without_an_offer(view: View, now: float) -> None:
+    with patch("muster.policy.market.ample._stays", return_value=False):
+        offered = answer(view, now, short=True)
+    assert answer(view, now, short=True).allocations == offered.allocations

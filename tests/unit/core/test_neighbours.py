@@ -159,3 +159,11 @@ def test_otherwise_the_gang_starts_where_it_fits(
     frame = decided(*there, GANG, nodes=3, slowdowns=slowdowns, rules=rules)
     assert not frame.of(Kind.MIGRATE)
     assert frame.decision("gang").kind is Kind.START
+
+
+def test_nobody_is_moved_for_a_gang_that_stays_beside_it() -> None:
+    """The node that it would leave is the only one where it can go."""
+    gang = job("gang", 17, locality=Locality(Level.RACK))
+    frame = decided(*singles("n2"), gang, nodes=3, slowdowns=Slowdowns(BAD))
+    assert not frame.of(Kind.MIGRATE)
+    assert frame.decision("gang").kind is Kind.START

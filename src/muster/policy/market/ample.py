@@ -63,8 +63,9 @@ def best_for_all(
     prices."""
     found, unsure = [0] * len(bids), list[int]()
     for i, bid in enumerate(bids):
-        if _stays(bid, device_type) and bid.number not in first:
-            found[i], bid.price = bid.held, float(len(bid.curves[device_type].devices) > 1)
+        if _stays(bid, device_type) and (bid.number not in first or _clearly(bid, lasts)):
+            several = bid.number in first or len(bid.curves[device_type].devices) > 1
+            found[i], bid.price = bid.held, float(several)
         elif _gains(bid, device_type, lasts, now):
             found[i] = bid.curves[device_type].workers[0]
         else:
@@ -83,6 +84,12 @@ def _stays(bid: Bid, device_type: str) -> bool:
     """Whether it has the workers with which it is fastest: all others cost it a pause as well."""
     known = bid.at_best and bid.here_only is None
     return known and bid.type_held == device_type and bid.pause > PAUSE
+
+
+def _clearly(bid: Bid, lasts: float) -> bool:
+    """Whether the pause alone makes all others worth less than what it has by twice what is compared
+    at their price, for a job that is served regardless of prices."""
+    return bid.pause * min(1.0, bid.weight) > 2.0 * RAISED * lasts
 
 
 def _gains(bid: Bid, device_type: str, lasts: float, now: float) -> bool:

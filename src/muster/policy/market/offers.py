@@ -26,7 +26,7 @@ def offers_of(
     if sum([len(bid.curves[device_type].workers) for bid in bids]) < MANY:
         return [bid.offer(device_type, horizon, now, wanted=wanted) for bid in bids]
     table = table_of(bids, device_type, horizon, now, wanted=wanted)
-    return [table.offer(row) for row in range(len(bids))]
+    return table.offers()
 
 
 def table_of(

@@ -68,12 +68,11 @@ class OfferTable:
 
     def offer(self, row: int) -> Offer:
         """Return what a job is offered."""
-        sizes = self.sizes[row]
-        values = self.values[row].tolist()[: len(sizes)]
-        if -inf not in values:
-            return Offer(sizes, tuple(values))
-        pairs = [(size, value) for size, value in zip(sizes, values, strict=True) if value > -inf]
-        return Offer(*zip(*pairs, strict=True))
+        return _offer(self.sizes[row], self.values[row].tolist())
+
+    def offers(self) -> list[Offer]:
+        """Return what each job is offered."""
+        return [_offer(*row) for row in zip(self.sizes, self.values.tolist(), strict=True)]
 
     def gains(self, picks: Sequence[int]) -> list[tuple[int, float]]:
         """Return the jobs whose share is worth more or less than what they have, and by how much."""
@@ -87,7 +86,7 @@ class OfferTable:
         if picks is not None:
             found: list[int] = picks.tolist()
             return found
-        offers = [self.offer(row) for row in range(len(self.sizes))]
+        offers = self.offers()
         places = deal(offers, devices)
         given = (offer.counts[place] for offer, place in zip(offers, places, strict=True))
         return [sizes.index(count) for sizes, count in zip(self.sizes, given, strict=True)]
@@ -146,3 +145,12 @@ class OfferTable:
         low = float(slopes[more > 0.0].max(initial=0.0))
         high = float(slopes[more < 0.0].min(initial=inf))
         return 0.5 * (low + high) if high < inf else 2.0 * low
+
+
+def _offer(sizes: tuple[int, ...], row: list[float]) -> Offer:
+    """Return the counts that a job may have, with what they are worth."""
+    values = row[: len(sizes)]
+    if -inf not in values:
+        return Offer(sizes, tuple(values))
+    pairs = [(size, value) for size, value in zip(sizes, values, strict=True) if value > -inf]
+    return Offer(*zip(*pairs, strict=True))

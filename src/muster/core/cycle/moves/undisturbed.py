@@ -37,7 +37,7 @@ def undisturbed(cycle: CycleState, state: JobState, found: Placement) -> Promise
     emptying = cheapest_emptying(cycle.board, request, movables) if movables else None
     if emptying is None:
         return None
-    gain = (lost - _caused(prices, emptying)) * run
+    gain = (lost - _left(cycle, state, emptying) - _caused(prices, emptying)) * run
     if gain <= MARGIN * emptying.cost:
         return None
     carry_out(cycle, state, option, emptying, gain)
@@ -50,6 +50,16 @@ def _movables(cycle: CycleState, request: Request, gain: float) -> list[Movable]
     small = (states[i] for i in cheap if cycle.untouched(states[i]))
     found = (movable(cycle, state, request.kinds, request, gain) for state in small)
     return [each for each in found if each is not None]
+
+
+def _left(cycle: CycleState, state: JobState, emptying: Migration) -> float:
+    """Return the price of the emptied place: who was moved may be beside it again, or others still."""
+    for move in emptying.moves:
+        cycle.standing.neighbourhood.put(move.job, move.placement)
+    price = cycle.prices.over(state.number, emptying.placement.bits())
+    for move in emptying.moves:
+        cycle.standing.seat(cycle.view.jobs[move.job])
+    return price
 
 
 def _caused(prices: Prices, emptying: Migration) -> float:
