@@ -49,7 +49,7 @@ def test_waiting_is_a_risk_while_a_job_can_be_in_time_and_soon_cannot() -> None:
     # work: 1 x 2 + 1.5 x 2 x (1 - 1.5 / 5) = 4.1 h, 1.64 on average, and a fair share takes 2.46 h.
     now = 2.5 / (1.5 * 4.1 / 2.5)
     later = 2.6 / (1.5 * (2 + 1.6 * 2 * (1 - 1.6 / 5)) / 2.6)
-    assert LATER * 2.5 == pytest.approx(0.1)
+    assert pytest.approx(0.1) == LATER * 2.5
     assert (now, later) == (pytest.approx(1.016, abs=1e-3), pytest.approx(1.079, abs=1e-3))
     assert risk(1.0) == pytest.approx((later - now) / (TO - FROM), abs=0.1)
     # At first there is time; after three hours it is late whatever is done.

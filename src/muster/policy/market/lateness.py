@@ -27,8 +27,10 @@ LATER = 0.04
 """Part of the time that all work left takes, after which a job might begin instead of now."""
 LEAST = 0.2
 """Standard deviation of the logarithm of any length: the schedule is not known better."""
+UNKNOWN = 2.0
+"""A risk counts exp(-`UNKNOWN` x spread) times: what is little known shall not stop others on a guess."""
 VAGUEST = 7.0
-"""The most that it counts: of a wider one nothing more is to be said."""
+"""The most that its spread counts: of a wider one nothing more is to be said."""
 _DEVIATIONS = np.linspace(-2.0, 2.0, 9)
 _WEIGHTS = np.exp(-(_DEVIATIONS**2) / 2) / np.exp(-(_DEVIATIONS**2) / 2).sum()
 INSTANT = 1e-9
@@ -46,7 +48,7 @@ def risks(jobs: Array, rest: float) -> Array:
         _late(needs, had, lived + delay, crowded + crowd * _falling(needs + delay, rest))
         for delay in (0.0, LATER * rest)
     )
-    return np.maximum(0.0, later - now) / np.exp(np.minimum(jobs[2], VAGUEST))
+    return np.maximum(0.0, later - now) * np.exp(-UNKNOWN * jobs[2])
 
 
 def _late(needs: Array, had: Array, lived: Array, crowded: Array) -> Array:
