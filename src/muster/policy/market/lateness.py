@@ -28,7 +28,7 @@ LATER = 0.04
 LEAST = 0.2
 """Standard deviation of the logarithm of any length: the schedule is not known better."""
 UNKNOWN = 2.0
-"""A risk counts exp(-`UNKNOWN` x spread) times: what is little known shall not stop others on a guess."""
+"""A risk counts exp(-`UNKNOWN` x spread) times: what is little known shall not stop others."""
 VAGUEST = 7.0
 """The most that its spread counts: of a wider one nothing more is to be said."""
 _DEVIATIONS = np.linspace(-2.0, 2.0, 9)
