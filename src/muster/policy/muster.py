@@ -71,8 +71,8 @@ class Muster:
     makespan: float = field(default=0.45, metadata={"range": (0.0, 1.0)})
     """How much the end of the last job counts: 0 not at all, 1 alone (see `urgency`)."""
     fair: float = field(default=0.5, metadata={"range": (0.0, 1.0)})
-    """How much being late counts: 0 not at all; up to 0.5, only far too late; above, jobs that would be
-    late are served first on the part 2 `fair` - 1 of the devices (see `urgency`)."""
+    """How much being late counts: 0 not at all; the more, the more others wait for a job that would
+    soon be late (see `urgency`)."""
     thrift: float = field(default=0.0, metadata={"range": (0.0, 1.0)})
     """Least work per device, as a part of the most that a job could do with one (see `bids`): 0 lets it
     have as many devices as help it, 1 only those with which it wastes nothing."""
@@ -237,7 +237,11 @@ class _Deal:
         self.prices = price_all(entrants, self._all, last)
         for bid, found in zip(order, self.prices.found, strict=True):
             bid.price, bid.type = found
-        bonus = 4.0 * FIRMEST * sum(bid.weight for bid in self._bids)
+        risks = self.urgency.risks(self._bids, self._rule.fair)
+        for bid in self._bids if risks else ():
+            bid.price *= 1.0 + risks.get(bid.number, 0.0)
+        most = FIRMEST * (1.0 + max(risks.values(), default=0.0))
+        bonus = 4.0 * most * sum(bid.weight for bid in self._bids)
         """Above any possible sum of worths."""
         if len(self._free) > 1:
             self._choose_types()
@@ -370,14 +374,13 @@ class _Deal:
                 table.cut(row, offer.counts[most])
 
     def _add_urgent(self, overdue: dict[int, float]) -> None:
-        """Add those that are or would be late, and those on which the end of the last job depends."""
+        """Add those that would be far too late, and those on which the end of the last job depends."""
         fair, holds = self._rule.fair, self._rule.horizon
         late = self.urgency.late(self._open, holds, fair)
-        due = self.urgency.due(self._open, holds, fair)
         # Within a limit of devices per user it would be one's own jobs that are stopped for it.
         free = [bid for bid in self._open if bid.held or not self._room.limits_users(bid.job)]
         critical = self.urgency.critical(free, self._rule.makespan)
-        for number, seconds in (due | critical | late).items():
+        for number, seconds in (critical | late).items():
             overdue.setdefault(number, seconds)
 
     def _overdue(self) -> dict[int, float]:

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from math import inf
 
+import numpy as np
 import pytest
 
 from muster.model.outlook import Outlook, Table
 from muster.model.view import JobState, Phase, View
 from muster.policy.market.bids import BidMemory, Dues
-from muster.policy.market.urgency import DUE, LATEST
+from muster.policy.market.lateness import FROM, LATER, TO, risks
+from muster.policy.market.urgency import LATEST, RISK
 from muster.policy.muster import AGAIN, AGE, Muster
 from tests import builders
 from tests.numbers import number
@@ -35,19 +37,42 @@ def two_gangs(now: float) -> View:
     return told(seen, long=needs(1.5, 4), short=needs(1, 4))
 
 
+def risk(waited: float, spread: float = 0.0) -> float:
+    """Of `long` after so many hours in a crowd of two, all work left taking 2.5 h."""
+    hours = (1.5, 0.0, spread, 0.0, waited, 2 * waited, 2.0)
+    found = risks(np.array([[each] for each in hours]), 2.5)
+    return float(found[0])
+
+
+def test_waiting_is_a_risk_while_a_job_can_be_in_time_and_soon_cannot() -> None:
+    # After an hour, begun now, `long` ends after 2.5 h. The crowd of two falls to none within 2.5 h of
+    # work: 1 x 2 + 1.5 x 2 x (1 - 1.5 / 5) = 4.1 h, 1.64 on average, and a fair share takes 2.46 h.
+    now = 2.5 / (1.5 * 4.1 / 2.5)
+    later = 2.6 / (1.5 * (2 + 1.6 * 2 * (1 - 1.6 / 5)) / 2.6)
+    assert pytest.approx(0.1) == LATER * 2.5
+    assert (now, later) == (pytest.approx(1.016, abs=1e-3), pytest.approx(1.079, abs=1e-3))
+    assert risk(1.0) == pytest.approx((later - now) / (TO - FROM), abs=0.1)
+    # At first there is time; after three hours it is late whatever is done.
+    assert risk(0.0) < 0.01
+    assert risk(3.0) < 0.01
+    # Of a job of which little is known the risk is small, but there longer.
+    assert 0.0 < risk(1.0, 1.5) < risk(1.0)
+    assert risk(3.0, 1.5) > 0.0
+
+
 @pytest.mark.parametrize(
-    ("hours", "ratio", "first_from"), [(2, 1.06, 1.0), (3, 1.39, 1.0), (4, 1.72, 0.5), (6, 2.39, 0.3)]
+    ("hours", "first_from"), [(0.5, 2.0), (1, 0.3), (2, 2.0), (3, 2.0), (4, 0.5), (6, 0.3)]
 )
-def test_what_is_short_goes_first_until_what_is_long_is_too_late(
-    hours: int, ratio: float, first_from: float
+def test_what_is_short_goes_first_unless_what_is_long_would_be_late_or_is_too_late(
+    hours: float, first_from: float
 ) -> None:
     assert workers(Muster(), two_gangs(0.0)) == {"short": 4, "long": 0}
-    # A crowd of two for two hours. Run from now on, `long` ends after 3.33 h (ten minutes left out);
-    # a fair share would take 1.5 x (4 + 3) / 3.33 = 3.15 h: its ratio would be 1.06. After four hours
-    # it would end after 5.33 h, 1.72 of its fair time.
+    # Of two equally wide jobs the shorter is worth twice as much.
+    assert 1 + RISK * 0.3 * risk(1.0) > 2 > 1 + RISK * 1.0 * risk(2.0)
+    # After four hours it would end after 5.33 h (ten minutes left out), 1.72 of its fair time.
     life = hours - 1 / 6 + 1.5
-    assert life / (1.5 * 2 * (hours + 1.5) / life) == pytest.approx(ratio, abs=0.005)
-    assert DUE < 1.06 < 1.39 < LATEST < 1.72
+    ratio = life / (1.5 * 2 * (hours + 1.5) / life)
+    assert (ratio > LATEST) == (hours >= 4)
     now = hours * HOUR
     past = BidMemory({"A100": 4}, dues=Dues(now, {number("long"): 2 * now}))
     for fair in (0.0, 0.3, 0.5, 1.0):
@@ -59,49 +84,26 @@ def test_what_is_short_goes_first_until_what_is_long_is_too_late(
 
 @pytest.mark.parametrize("minutes", [10, 20, 40])
 def test_what_has_begun_because_it_was_late_goes_on_when_nobody_else_is(minutes: float) -> None:
-    # `long` got its devices after two hours. Nobody who waits is late, but `long` would be again if it
-    # were stopped for a shorter job, and so would only be started once more.
-    since, now = 2 * HOUR, 2 * HOUR + 60 * minutes
+    # `long` got its devices after four hours, far too late, and what it has had does not make it any
+    # earlier. `short` is new and has time; `long` would only be started once more.
+    since, now = 4 * HOUR, 4 * HOUR + 60 * minutes
     held = builders.placement(*(("n0", 1 << bit) for bit in range(4)))
     runs = builders.running(waits("long", 4).job, held, started=since)
-    past = BidMemory({"A100": 4}, dues=Dues(since, {number("long"): 4 * HOUR}))
-    seen = told(
-        builders.view(FOUR, [runs, waits("short", 4, now)]), long=needs(1.5, 4), short=needs(0.5, 4)
-    )
-    assert workers(Muster(makespan=0.0, fair=1.0), seen, now, past)["long"] == 4
+    past = BidMemory({"A100": 4}, dues=Dues(since, {number("long"): 8 * HOUR}))
+    seen = builders.view(FOUR, [runs, waits("short", 4, now)])
+    seen = told(seen, long=needs(1.5 - minutes / 60, 4), short=needs(0.5, 4))
+    assert workers(Muster(makespan=0.0), seen, now, past)["long"] == 4
 
 
-def three_late(fair: float) -> dict[str, int]:
-    """Three jobs that have waited for two hours in a crowd of two, and four short ones that have just
-    come, each on one device of four; what each is dealt."""
-    now, late = 2 * HOUR, {"a": 2.3, "b": 2.2, "c": 2.1}
-    new = {f"new-{i}": needs(0.1, 1) for i in range(4)}
-    states = [*(waits(name, 1) for name in late), *(waits(name, 1, now) for name in new)]
-    known = {name: needs(hours, 1) for name, hours in late.items()}
-    past = BidMemory({"A100": 4}, dues=Dues(now, {number(name): 2 * now for name in late}))
-    seen = told(builders.view(FOUR, states), **known, **new)
-    return workers(Muster(makespan=0.0, fair=fair), seen, now, past)
-
-
-@pytest.mark.parametrize(("fair", "served"), [(0.5, 0), (0.75, 2), (1.0, 3)])
-def test_of_those_that_would_be_late_the_shortest_go_first_on_a_part_of_the_devices(
-    fair: float, served: int
-) -> None:
-    # Run from now on they end after 4.1, 4.0 and 3.9 h; fair were 4.5, 4.3 and 4.1 h: ratios of 0.92 to
-    # 0.96. If the latest were always next, all three would be late in the end.
-    found = three_late(fair)
-    assert [name for name in "cba" if found[name]][:served] == list("cba")[:served]
-    assert sum(found[f"new-{i}"] for i in range(4)) >= min(3, 4 - served)
-    assert sum(found.values()) == 4
-
-
-def test_a_length_of_which_nothing_is_known_makes_nobody_late() -> None:
-    seen, dues = two_gangs(2 * HOUR), Dues(2 * HOUR, {number("long"): 4 * HOUR})
-    vague = replace(needs(1.5, 4), spread=1.5)
-    seen = told(seen, long=vague, short=needs(1, 4))
-    past = BidMemory({"A100": 4}, dues=dues)
-    dealt = workers(Muster(fair=1.0), seen, 2 * HOUR, past)
-    assert dealt == {"short": 4, "long": 0}
+def test_what_can_be_resized_does_not_count_more_for_being_late() -> None:
+    # It shrinks before it waits, and what it would take alone on its gang is not what it asks for.
+    now = HOUR
+    elastic = JobState(builders.job("long", gang=4, most=8, pause=0.0), Phase.WAITING, submitted=0.0)
+    past = BidMemory({"A100": 4}, dues=Dues(now, {number("long"): 2 * now}))
+    seen = builders.view(FOUR, [elastic, waits("short", 4, now)])
+    seen = told(seen, long=needs(1.5, 4), short=needs(1, 4))
+    rule = Muster(makespan=0.0, guarantee=1e9)
+    assert workers(rule, seen, now, past) == {"short": 4, "long": 0}
 
 
 def test_how_crowded_its_life_was_is_remembered() -> None:
@@ -122,7 +124,7 @@ def one_long(others: int) -> View:
 def test_the_job_that_would_end_last_starts_in_time(makespan: float, others: int, starts: int) -> None:
     # With eight others all work takes (10 + 16) / 4 = 6.5 h: 0.45 x 10 >= 0.55 x 6.5. With twenty it
     # takes 12.5 h, and 4.5 < 6.9: there is time.
-    assert workers(Muster(makespan=makespan), one_long(others))["long"] == starts
+    assert workers(Muster(makespan=makespan, fair=0.0), one_long(others))["long"] == starts
 
 
 def test_slow_devices_count_as_what_they_do() -> None:
