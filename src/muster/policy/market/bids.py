@@ -243,7 +243,8 @@ class Bid:
         """Which node has what devices."""
         self._note_constants()
         self._believed = _BELIEVED(outlook)
-        self.origin = self
+        self._made_from: Bid | None = None
+        """The bid that this is a copy of; not itself: only the cyclic collector would free it."""
 
     def _note_constants(self) -> None:
         """Work out what every cycle asks for and never changes."""
@@ -300,7 +301,7 @@ class Bid:
     def believing(self, view: View, outlook: Outlook, curves: Curves) -> "Bid":
         """Return the bid of the same job, holding the same, of which this is believed now."""
         bid = self.to_deal(outlook)
-        bid.origin, bid.curves, bid._believed = bid, curves, _BELIEVED(outlook)
+        bid._made_from, bid.curves, bid._believed = None, curves, _BELIEVED(outlook)
         bid._count_pauses(view, bid.state)
         bid._note_constants()
         return bid
@@ -309,10 +310,15 @@ class Bid:
         """Return a copy with this progress, to be dealt to; `origin` stays as it was made."""
         bid = object.__new__(Bid)
         bid.__dict__ = self.__dict__.copy()  # in half the time of a call that fills the other
-        bid.origin, bid.outlook, bid.beside = self, outlook, {}
+        bid._made_from, bid.outlook, bid.beside = self, outlook, {}
         bid.left = bid._urgent(outlook)
         bid.here_only = outlook.here if self._scattered else None
         return bid
+
+    @property
+    def origin(self) -> "Bid":
+        """The bid as it was made, for the next cycle."""
+        return self if self._made_from is None else self._made_from
 
     def _urgent(self, outlook: Outlook) -> float:
         """Return the certain work left that is as urgent as what is believed."""

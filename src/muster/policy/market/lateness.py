@@ -48,7 +48,8 @@ def risks(jobs: Array, rest: float) -> Array:
         _late(needs, had, lived + delay, crowded + crowd * _falling(needs + delay, rest))
         for delay in (0.0, LATER * rest)
     )
-    return np.maximum(0.0, later - now) * np.exp(-UNKNOWN * jobs[2])
+    found: Array = np.maximum(0.0, later - now) * np.exp(-UNKNOWN * jobs[2])
+    return found
 
 
 def _late(needs: Array, had: Array, lived: Array, crowded: Array) -> Array:
