@@ -13,7 +13,7 @@ level beyond, unless the shape of its model foretells them.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import exp, hypot, inf, log
+from math import hypot, inf
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from muster.perf.learnt.declared import Declarations
 from muster.perf.learnt.grid import BatchGrid, grid_of, hope
 from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.job_kind import KEPT, UNKNOWN_BATCH, JobKind
+from muster.perf.learnt.last_steps import LastSteps
 from muster.perf.learnt.lengths import FIRST, Left, Lengths, agreed, octave_left
 from muster.perf.learnt.live_jobs import LiveJobs
 from muster.perf.learnt.priors import prior_from
@@ -47,8 +48,6 @@ Batches = tuple[int | None, ...]
 
 GROWTH = 2
 """Speeds are predicted up to this many times the most devices seen: Pollux' limit."""
-WEIGHT = 0.5
-"""Weight of a job's newest report in the mean of those from one placement."""
 
 
 class Learner:
@@ -73,8 +72,7 @@ class Learner:
         """All ended jobs, in s on one device."""
         self._declarations = Declarations()
         self._scatter = Scatter()
-        self._own: dict[int, tuple[Held, float]] = {}
-        """Where each live job reported from last, and its mean step there."""
+        self._own = LastSteps()
         self._changes = ChangeCosts()
         self._memo: dict[tuple[object, ...], tuple[object, Any]] = {}
         """Answers with the state they were computed from: valid while it is the same."""
@@ -111,11 +109,7 @@ class Learner:
             kind.noise.add(done, report.noise)
         elif report.gain > 0:
             kind.worth.add(done, report.gain / split.batch)
-        before, mean = self._own.get(job.number, (None, report.step))
-        if before == held:
-            self._own[job.number] = held, exp(WEIGHT * log(report.step) + (1 - WEIGHT) * log(mean))
-        else:
-            self._own[job.number] = held, report.step
+        self._own.add(job.number, held, report.step)
         if job.work is not None and job.duration is not None:
             part = self.part_of_declared(job, job.work)
             if part is not None:
