@@ -30,7 +30,7 @@ from muster.perf.learnt.held import Held, packed
 from muster.perf.learnt.job_kind import KEPT, UNKNOWN_BATCH, JobKind
 from muster.perf.learnt.last_steps import LastSteps
 from muster.perf.learnt.lengths import FIRST, Left, Lengths, agreed, octave_left
-from muster.perf.learnt.live_jobs import LiveJobs
+from muster.perf.learnt.live_kinds import LiveKinds
 from muster.perf.learnt.priors import prior_from
 from muster.perf.learnt.ratios import SPREAD, ratio, slower
 from muster.perf.learnt.step_report import StepReport
@@ -78,7 +78,7 @@ class Learner:
         """Answers with the state they were computed from: valid while it is the same."""
         self._told: dict[int, Told] = {}
         """The last outlook of each job."""
-        self._live = LiveJobs()
+        self._live = LiveKinds()
         self._heard = self._ended = 0
         """Count reports of all jobs, and ends."""
 

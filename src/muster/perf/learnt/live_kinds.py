@@ -7,7 +7,7 @@ from muster.perf.learnt.job_kind import JobKind
 
 
 @dataclass(slots=True)
-class LiveJobs:
+class LiveKinds:
     """All live jobs."""
 
     _kinds: dict[int, JobKind] = field(default_factory=dict)
