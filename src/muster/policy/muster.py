@@ -237,14 +237,15 @@ class _Deal:
         self.prices = price_all(entrants, self._all, last)
         for bid, found in zip(order, self.prices.found, strict=True):
             bid.price, bid.type = found
+        if len(self._free) > 1:
+            self._choose_types()
+        # Of when it runs, not of where: on another type it would take more from others than it gains.
         risks = self.urgency.risks(self._bids, self._rule.fair)
         for bid in self._bids if risks else ():
             bid.price *= 1.0 + risks.get(bid.number, 0.0)
         most = FIRMEST * (1.0 + max(risks.values(), default=0.0))
         bonus = 4.0 * most * sum(bid.weight for bid in self._bids)
         """Above any possible sum of worths."""
-        if len(self._free) > 1:
-            self._choose_types()
         for each in self._free:
             wants = [bid for bid in self._open if bid.type == each]
             self._deal(each, wants, overdue, bonus)
