@@ -30,8 +30,8 @@ class Declarations:
         """User and part of live jobs of which it is known, by number."""
         self._changes: defaultdict[str, int] = defaultdict(int)
         """Counts changes of what is known of a user's jobs; "": of all."""
-        self._kept: dict[str, tuple[int, AlikeLeft]] = {}
-        """By user, with the changes that it follows from."""
+        self._kept: dict[str, tuple[int, AlikeLeft | None]] = {}
+        """By user, with the changes that it follows from; None: too few are known."""
 
     @property
     def count(self) -> int:
@@ -91,13 +91,15 @@ class Declarations:
 
     def _belief(self, user: str) -> AlikeLeft | None:
         """Return what is believed of a user's jobs, or of all; None: too few are known."""
-        for each in (user, ""):
-            known = self._kept.get(each)
-            if known is not None and known[0] == self._changes[each]:
-                return known[1]
-            parts = self._parts(each)
-            if len(parts) >= ENOUGH:
-                found = AlikeLeft.of(parts, DECLARED)
-                self._kept[each] = self._changes[each], found
-                return found
-        return None
+        found = self._known(user)
+        return self._known("") if found is None else found
+
+    def _known(self, user: str) -> AlikeLeft | None:
+        """Return what this user's jobs say, or all; None: too few are known."""
+        changes = self._changes.get(user, 0)
+        kept = self._kept.get(user)
+        if kept is None or kept[0] != changes:
+            parts = self._parts(user)
+            found = AlikeLeft.of(parts, DECLARED) if len(parts) >= ENOUGH else None
+            kept = self._kept[user] = changes, found
+        return kept[1]
