@@ -101,6 +101,8 @@ def test_moves_make_room_for_a_gang_on_request(make: Make) -> None:
     daemon.await_status("gang", "running")
     left = ({"a", "b", "c", "d"} - {beside, other}).pop()
     daemon.await_status(left, "running")
+    told = daemon.muster("why", found.moves[0].name).stdout
+    assert "moved: 2 workers on" in told and "to make room for a gang" in told
     again = daemon.muster("defrag", "gang", "--apply")
     assert again.returncode == 1 and "no moves make room" in again.stderr
 

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from muster.cli.jobs.reading import top
+from muster.cli.render.job_table import job_table
 from muster.cli.render.live import MOST_JOBS, MOST_NODES, WIDTH, ClusterFrame, live
 from muster.wire.api.records import ChangeRecord, PoolRecord, QuotaRecord
 from tests.unit.cli.invoke import muster
@@ -52,6 +53,17 @@ def test_jobs_show_their_share_and_their_progress(lab: Lab) -> None:
     waiting = next(line for line in lines if " bert " in line)
     assert "········  0/1..8" in waiting
     assert waiting.endswith("waiting.devices")
+
+
+def test_a_job_that_waits_again_shows_when_it_is_expected_to_start(lab: Lab) -> None:
+    soon = time.time() + 60.5
+    stopped = a_waiting_job(started=1.0, predicted_start=soon, start_low=soon - 9, start_high=soon + 9)
+    lines = drawn(ClusterFrame(lab.client().status(), jobs=[stopped, a_job()]))
+    assert " START " in the_line(lines, "   ID")
+    assert "in 1m" in next(line for line in lines if " bert " in line)
+    listed = job_table([stopped, a_job()], time.time(), wide=True).splitlines()
+    assert "START" in listed[0].split()
+    assert "in 1m" in listed[1]
 
 
 def test_those_that_run_stand_before_those_that_wait_and_those_that_are_over(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -105,3 +106,11 @@ def test_what_takes_others_stopping_says_so() -> None:
     assert advice_words(later) == (
         "priority: 1 (muster priority 12 1): 4 workers once others have made way"
     )
+
+
+def test_of_a_job_that_runs_only_the_finish_may_be_unknown() -> None:
+    runs = replace(WAITS, status="running", code="running.continues", start=None, finish=None)
+    assert "finish unknown" in story_page(runs, 30.0)
+    assert "start and" not in story_page(runs, 30.0)
+    waits = replace(WAITS, start=None, finish=None)
+    assert "start and finish unknown" in story_page(waits, 30.0)

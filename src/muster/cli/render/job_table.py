@@ -35,7 +35,7 @@ def job_table(jobs: Sequence[JobRecord], now: float, *, wide: bool = False, tree
         heading, rows = _with_column(
             "80% INTERVAL", heading, rows, [interval(job, now) or "-" for job in jobs]
         )
-    if any(job.start_low is not None and job.started is None for job in jobs):
+    if any(job.start_low is not None and may_start(job) for job in jobs):
         heading, rows = _with_column("START", heading, rows, [start(job, now) for job in jobs])
     if any(job.position for job in jobs):
         heading, rows = _with_column("QUEUE", heading, rows, [_place(job) for job in jobs])
@@ -145,9 +145,14 @@ def finish(job: JobRecord, now: float) -> str:
     return when(job.predicted_finish, now)
 
 
+def may_start(job: JobRecord) -> bool:
+    """Whether it has not started, or waits again."""
+    return job.status == "waiting" or (job.started is None and job.status not in OVER)
+
+
 def start(job: JobRecord, now: float) -> str:
-    """When it is expected to start; a dash if it has."""
-    if job.started is not None or job.status in OVER:
+    """When it is expected to start, or to start again; a dash if it runs."""
+    if not may_start(job):
         return "-"
     return "unknown" if job.predicted_start is None else when(max(job.predicted_start, now + 1), now)
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from muster.cli.render.changes import notable
-from muster.cli.render.job_table import finish, interval, loss, workers
+from muster.cli.render.job_table import finish, interval, loss, start, workers
 from muster.cli.render.picture import FREE, GONE, letter_of_number, style
 from muster.cli.render.pool_table import quotas_shown
 from muster.cli.render.words import clock
@@ -46,6 +46,7 @@ _COLUMNS = {
     "PROGRESS": 0,
     "LOSS": 0,
     "RATE": 115,
+    "START": 135,
     "FINISH": 0,
     "80%": 120,
     "WHY": 106,
@@ -154,7 +155,7 @@ def _jobs(jobs: Sequence[JobRecord], live: int, now: float, width: int) -> Rende
     if not jobs:
         return Text("No jobs: muster run train.py", style="dim")
     shown = [heading for heading, least in _COLUMNS.items() if width >= least]
-    table = _grid(*map(str.strip, shown), right=("ID", "LOSS", "RATE", "FINISH"))
+    table = _grid(*map(str.strip, shown), right=("ID", "LOSS", "RATE", "START", "FINISH"))
     ordered = sorted(jobs, key=_rank)
     for job in ordered[:MOST_JOBS]:
         cells = _cells(job, now)
@@ -179,6 +180,7 @@ def _cells(job: JobRecord, now: float) -> dict[str, str | Text]:
         "PROGRESS": _progress(job),
         "LOSS": loss(job),
         "RATE": "-" if job.rate is None else f"{job.rate:,.0f}/s",
+        "START": start(job, now),
         "FINISH": finish(job, now),
         "80%": interval(job, now) or "-",
         "WHY": Text(job.code, style="dim"),

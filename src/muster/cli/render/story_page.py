@@ -51,7 +51,8 @@ def _facts(story: JobStory, now: float) -> Iterator[tuple[str, str]]:
     if story.rank and story.rank not in story.now:
         yield "competes", story.rank
     expected = list(_expected(story, now))
-    yield "expected", ", ".join(expected) or "start and finish unknown"
+    unknown = "start and finish unknown" if story.code.startswith("waiting") else "finish unknown"
+    yield "expected", ", ".join(expected) or unknown
     name = "would help"
     for each in story.advice:
         yield name, advice_words(each)

@@ -7,11 +7,12 @@ from muster.core.state.begin import begun
 from muster.core.state.check import check
 from muster.core.why.words import where
 from muster.daemon.loop.entry import Entry
+from muster.daemon.loop.reasons import explained
 from muster.daemon.service.governing.audit import audited
 from muster.daemon.service.protocol import Caller, ConflictError
 from muster.daemon.service.requests import admins_only
 from muster.daemon.whatif.whatif_service import WhatIfService
-from muster.model.decision import Promise
+from muster.model.decision import Kind, Promise
 from muster.model.view import View
 from muster.wire.api.whatif_records import DefragRecord, MoveRecord
 
@@ -37,7 +38,10 @@ class DefragService(WhatIfService):
         if preview is None or decided is None:
             raise ConflictError(f"no moves make room for job {state.number} ({state.job.name}) now")
         check(found.view, decided)
-        entry = Entry([*begun(decided, self._daemon.clock.now())])
+        now = self._daemon.clock.now()
+        moved = (each for each in decided.decisions if each.kind is not Kind.WAIT)
+        told, _ = explained(moved, found.view, self._daemon.summaries, now)
+        entry = Entry([*begun(decided, now), *told])
         promises = decided.memory.promises
         entry.then.append(lambda: self._keep(promises))
         await self._put(entry)

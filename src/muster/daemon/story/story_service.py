@@ -51,7 +51,7 @@ class StoryService(HistoryService):
             found,
             code=record.code,
             now=record.reason,
-            start=record.predicted_start if record.started is None else None,
+            start=record.predicted_start if record.status == "waiting" else None,
             finish=record.predicted_finish,
             finish_low=record.finish_low,
             finish_high=record.finish_high,
