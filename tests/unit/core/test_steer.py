@@ -229,6 +229,15 @@ def test_what_has_too_much_gives_back_from_where_it_has_fewest() -> None:
     assert (told["j"].kind, counts(told["j"])) == (Kind.RESIZE, {"n0": 4})
 
 
+def test_what_its_user_has_asked_for_is_the_reason_to_shrink_a_job() -> None:
+    """Two of the four that it holds, since `muster resize` made two its most."""
+    for restarts in (False, True):
+        asked = job("j", 1, most=2, restarts=restarts)
+        runs = replace(running(asked, on("n0", 1, 2, 4, 8)), reshaped=True)
+        told, _ = steer(cluster(1, FOUR), [runs], exactly(number("j"), 2))
+        assert told["j"].reason.code is Code.SHRUNK_ASKED
+
+
 def test_a_job_that_must_restart_is_stopped_to_be_changed() -> None:
     runs = running(job("j", 1, most=4, restarts=True), on("n0", 1, 2))
     for wanted in (exactly(number("j"), 4), exactly(number("j"), 1)):

@@ -23,7 +23,7 @@ from muster.model.view import JobState, Phase
 from muster.planner.counts import missing, plan_for
 from muster.policy.base import Allocation
 
-_SHARE = Reason(Code.RESIZED_POLICY)
+_SHARE, _ASKED = Reason(Code.RESIZED_POLICY), Reason(Code.SHRUNK_ASKED)
 
 
 def steer(cycle: CycleState) -> None:
@@ -121,7 +121,7 @@ def _stop_to_change(
     if elsewhere(cycle, state, allocation) or goal.devices > state.placement.devices:
         enlarged.append((state, allocation))
     elif _miscounts(state, goal):
-        cycle.stop(state, _SHARE)
+        cycle.stop(state, _why_less(state))
     elif allocation.batch != state.batch:
         cycle.rearrange(state, state.placement, _SHARE)
 
@@ -173,7 +173,14 @@ def _let_go(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
     if not goes or missing(goal, state.placement).parts or elsewhere(cycle, state, allocation):
         return  # it has too little of something: `_change` does both at once
     if within_contract(cycle, state.job, state.placement.without(goes)):
-        cycle.shrink(state, goes, _SHARE)
+        cycle.shrink(state, goes, _why_less(state))
+
+
+def _why_less(state: JobState) -> Reason:
+    """Return why a job gets fewer workers: its user may have asked for fewer than it has."""
+    assert state.placement is not None
+    too_many = state.placement.count(Role.WORKER) > state.job.workers.most
+    return _ASKED if too_many else _SHARE
 
 
 def _let_go_of_types(cycle: CycleState, state: JobState, allocation: Allocation) -> None:
