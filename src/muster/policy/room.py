@@ -40,6 +40,8 @@ class Room:
         self._entitled = entitlements
         self._left = Counter(dict(entitlements.capacity))
         self._used: Counter[tuple[str, str]] = Counter()
+        self._fixed: Counter[tuple[str, str]] = Counter()
+        """What each pool's own jobs that are not preemptible have of it."""
         self._spoken_for: dict[tuple[str, str], int] = {}
         """By pool or cluster: sum over the pools below of entitlement or use, whichever is more."""
         self._known: dict[tuple[str, str], tuple[_Bound, ...]] = {}
@@ -133,8 +135,10 @@ class Room:
         """Return the devices that cluster and pools leave to the job."""
         devices = self._left[device_type]
         if not job.preemptible:
+            pool = job.pool, device_type
             reserved = self._view.pools.pools[job.pool].quota(device_type).reservation
-            return min(devices, reserved - self._used[job.pool, device_type])
+            entitled = max(reserved, self._entitled.of(*pool))  # as the ledger has it
+            return min(devices, reserved - self._fixed[pool], entitled - self._used[pool])
         allowed = self._entitled.capacity.get(device_type, 0)
         for pool, around, entitled, limit in self._bounds(job.pool, device_type):
             used = self._used[pool]
@@ -197,6 +201,8 @@ class Room:
 
     def _enter(self, job: Job, device_type: str, devices: int) -> None:
         self._left[device_type] -= devices
+        if not job.preemptible:
+            self._fixed[job.pool, device_type] += devices
         for capped in self._caps(job) if self._capped else ():
             self._by_user[capped, job.user] += devices
         for pool, around, entitled, _ in self._bounds(job.pool, device_type):

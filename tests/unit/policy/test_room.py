@@ -66,6 +66,19 @@ def test_what_is_not_preemptible_is_bound_by_its_reservation_alone() -> None:
     assert made.most(job("j", pool="p"), "A100") == 0
 
 
+def test_preemptible_jobs_leave_the_reservation_to_others_of_their_pool_within_its_entitlement() -> None:
+    pools = PoolTree({"p": Pool("p", quotas={"A100": Quota(reservation=4)}), "q": Pool("q")})
+    fixed = job("f", pool="p", preemptible=False)
+    made = room(pools, {"p": 8, "q": 8}, job("j", pool="p"))
+    made.take(job("j", pool="p"), "A100", 4)
+    assert made.most(fixed, "A100") == 4, "the four of j can be taken back"
+    made.take(fixed, "A100", 3)
+    assert made.most(fixed, "A100") == 1
+    made = room(pools, {"p": 4, "q": 8}, job("j", pool="p"))
+    made.take(job("j", pool="p"), "A100", 4)
+    assert made.most(fixed, "A100") == 0, "it does not borrow"
+
+
 def test_workers_of_several_devices_are_counted_whole() -> None:
     assert room(FLAT, {"p": 7, "q": 9}).most(job("j", need=Need(2), pool="p"), "A100") == 3
 
