@@ -94,6 +94,8 @@ def test_moves_make_room_for_a_gang_on_request(make: Make) -> None:
     (found,) = until(daemon.client.defrag, "the gang waits")
     assert found.name == "gang" and found.devices == 4 and not found.pays
     assert [each.before for each in found.moves]
+    helps = daemon.muster("why", "gang").stdout
+    assert f"(muster defrag {found.number} --apply): 4 workers once others have made way" in helps
     text = daemon.muster("defrag").stdout
     assert "needs 4 devices and would start" in text and "--apply" in text
     applied = daemon.muster("defrag", "gang", "--apply")

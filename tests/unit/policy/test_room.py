@@ -66,7 +66,7 @@ def test_what_is_not_preemptible_is_bound_by_its_reservation_alone() -> None:
     assert made.most(job("j", pool="p"), "A100") == 0
 
 
-def test_preemptible_jobs_leave_the_reservation_to_others_of_their_pool_within_its_entitlement() -> None:
+def test_preemptible_jobs_leave_the_reservation_to_others_of_their_pool() -> None:
     pools = PoolTree({"p": Pool("p", quotas={"A100": Quota(reservation=4)}), "q": Pool("q")})
     fixed = job("f", pool="p", preemptible=False)
     made = room(pools, {"p": 8, "q": 8}, job("j", pool="p"))

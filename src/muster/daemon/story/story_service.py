@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from muster.core.cycle.moves.room_preview import make_room_for
 from muster.core.state.startable import startable
 from muster.core.why.advice import Advice, AdviceQuestion, Inquiry, inquire
 from muster.core.why.words import names_for, rank_words, tell
@@ -12,6 +13,7 @@ from muster.daemon.service.reading.history_service import SPANS, HistoryService
 from muster.daemon.story.condense import condensed
 from muster.daemon.story.from_spans import lines_of
 from muster.daemon.story.lines import StoryTeller
+from muster.model.decision import Kind
 from muster.model.job import Job, Role
 from muster.model.pool import PoolTree
 from muster.model.reason import QueueRank
@@ -94,7 +96,10 @@ class StoryService(HistoryService):
             found = await asyncio.get_running_loop().run_in_executor(
                 self._forecasters, _inquire, snapshot.policy, asked, caller
             )
-        advice = tuple(_record(record.number, each) for each in found.advice)
+            moves = await asyncio.get_running_loop().run_in_executor(
+                self._forecasters, _moves, asked, caller
+            )
+        advice = (*(_record(record.number, each) for each in found.advice), *moves)
         return replace(self._ranked(story, view, found.rank), advice=advice, advised=True)
 
     def _ranked(self, story: JobStory, view: View, rank: QueueRank | None) -> JobStory:
@@ -116,6 +121,20 @@ def _inquire(policy: str, asked: AdviceQuestion, caller: Caller) -> Inquiry:
     steps = range(job.priority, job.priority + STEP + 1)
     highest = max(each for each in steps if _may(caller, job, each, pools))
     return inquire(POLICIES[policy], replace(asked, pools=open_to, highest=highest))
+
+
+def _moves(asked: AdviceQuestion, caller: Caller) -> tuple[AdviceRecord, ...]:
+    """Return that other jobs can be moved out of a waiting gang's way, to those who may do it."""
+    state = asked.view.jobs[asked.job]
+    if not caller.admin or state.phase is not Phase.WAITING:
+        return ()
+    decided = make_room_for(asked.view, asked.now, asked.memory, asked.job)
+    if decided is None:
+        return ()
+    moved = sum(each.kind is not Kind.WAIT for each in decided.decisions)
+    workers, devices = state.job.workers.gang, state.job.workers.gang * state.job.workers.need.devices
+    command = f"muster defrag {asked.job} --apply"
+    return (AdviceRecord("moved jobs", str(moved), workers, devices, at_once=False, command=command),)
 
 
 def _takes(caller: Caller, job: Job, pools: PoolTree) -> bool:
