@@ -62,6 +62,20 @@ def test_devices_of_workers_that_are_still_to_join_make_no_worker_wider() -> Non
     assert found.text.splitlines()[1].split(",")[1:3] == ["1..4", "400.000"]
 
 
+def test_a_start_costs_in_the_trace_what_starts_took(tmp_path: Path) -> None:
+    """Two starts of 3 s and 5 s; of the other job no start was seen: it has the default."""
+    starts = [
+        replace(_span(1, began, ended, 2, 2), status="starting") for began, ended in ((0, 3), (50, 55))
+    ]
+    ran = [_span(1, 3, 50, 2, 2), _span(1, 55, 100, 2, 2), _span(2, 0, 10, 2, 2)]
+    path = tmp_path / "month.csv"
+    path.write_text(trace_of([_job(1), _job(2)], [*starts, *ran]).text)
+    first, second = open_trace(str(path))
+    assert first.truth is not None and second.truth is not None
+    assert (first.job.pause, second.job.pause) == (4.0, 30.0)
+    assert first.truth.work == 92.0
+
+
 def test_an_anonymous_trace_names_nobody() -> None:
     jobs = [_job(1), _job(2, user="bob")]
     found = trace_of(jobs, [_span(n, 0, 10, 2, 2) for n in (1, 2)], anonymous=True)
