@@ -88,7 +88,7 @@ def _rows(
             told("a", _application(each)),
             str(each.priority),
             "|".join(told("j", names[p.number]) for p in each.after if p.number in names),
-            _pause(held[each.number]),
+            _pause(each, held[each.number]),
         )
         for each in jobs
         for devices, duration in (_request(each, _working(held[each.number])),)
@@ -99,8 +99,14 @@ def _working(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
     return [span for span in spans if span.status in WORKING]
 
 
-def _pause(spans: Iterable[SpanRecord]) -> str:
-    """Return the mean s from a start until all tasks have come up; empty: none was seen."""
+def _pause(job: JobRecord, spans: Iterable[SpanRecord]) -> str:
+    """Return the mean s from a start until all tasks can train; empty: none was seen.
+
+    Of a program that Muster does not train it is known only when its processes were there, not when
+    they had loaded what they need: a trace's default is the better guess.
+    """
+    if not job.live:
+        return ""
     starts = [(span.ended or span.began) - span.began for span in spans if span.status == "starting"]
     return f"{sum(starts) / len(starts):.3f}" if starts else ""
 
