@@ -251,11 +251,11 @@ def test_nodes(tmp_path: Path, nodes: str, message: str) -> None:
         ),
         (
             "\n  a: {policy: fifo, aim: fair}",
-            "7: pools.a.aim: pool 'a': fifo has no aim 'fair': it has none",
+            "7: pools.a.aim: pool 'a': fifo has no aim 'fair', nor any other",
         ),
         (
             "\n  a: {policy: fifo}\n  b: {parent: a}\n  c: {parent: a, aim: mean}",
-            "9: pools.c.aim: pool 'c': fifo has no aim 'mean': it has none",
+            "9: pools.c.aim: pool 'c': fifo has no aim 'mean', nor any other",
         ),
         (
             "\n  a: {policy: muster:makespan=2}",

@@ -220,11 +220,11 @@ def test_a_pool_may_hang_below_one_that_is_new_as_well() -> None:
 
 
 def test_nodes_that_join_now_count_for_reservations_later_ones_do_not() -> None:
-    wanted, joins = _reserved(a=12), NodesAdded(("n1",), "a")
-    for changes in ((joins, *wanted), (*wanted, joins)):
+    asked: list[Alteration] = [NodesAdded(("n1",), "a"), *_reserved(a=12)]
+    for changes in (asked, asked[::-1]):
         assert altered(_halves(), changes).present.view.pools.pools["a"].quota("A100").reservation == 12
     with pytest.raises(ChangeError, match="would reserve 16 A100, but there are 8"):
-        altered(_halves(), [NodesAdded(("n1",), "a", at=NOW + 60), *wanted])
+        altered(_halves(), [NodesAdded(("n1",), "a", at=NOW + 60), *_reserved(a=12)])
 
 
 def test_a_job_that_is_submitted_twice_is_not_called_live() -> None:

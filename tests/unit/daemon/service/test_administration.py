@@ -304,7 +304,9 @@ def test_status_counts_devices_and_jobs(tmp_path: Path) -> None:
 def test_an_aim_goes_with_a_policy_that_has_it(tmp_path: Path) -> None:
     async def scenario(made: RunningDaemon) -> None:
         service = made.service
-        with pytest.raises(RefusedError, match="pool 'other': fifo has no aim 'makespan': it has none"):
+        with pytest.raises(
+            RefusedError, match="pool 'other': fifo has no aim 'makespan', nor any other"
+        ):
             await service.set_pool(ADMIN, "other", None, {}, rules=PoolRules(aim="makespan"))
         rules = PoolRules(policy="muster", aim="makespan")
         record = await service.set_pool(ADMIN, "other", None, {}, rules=rules)
@@ -314,7 +316,7 @@ def test_an_aim_goes_with_a_policy_that_has_it(tmp_path: Path) -> None:
                 await service.set_pool(ADMIN, "other", None, {}, rules=rules)
         assert (await service.set_policy(ADMIN, "muster:makespan=0.6")).name == "muster:makespan=0.6"
         await service.set_pool(ADMIN, "other", None, {}, rules=PoolRules(lifted=("policy",)))
-        way_out = "it has none; muster pool set other --aim none lifts it"
+        way_out = "nor any other; muster pool set other --aim none lifts it"
         with pytest.raises(RefusedError, match=way_out):
             await service.set_policy(ADMIN, "fifo")
         record = await service.set_pool(ADMIN, "other", None, {}, rules=PoolRules(lifted=("aim",)))
