@@ -156,14 +156,21 @@ class PoolTree:
     def policy_of(self, name: str, cluster: str) -> str:
         """Return the policy of a pool: its own, else that of the nearest pool above, else the
         cluster's. The nearest aim up to there is its last option: `muster:aim=makespan`."""
-        aim, policy = None, cluster
+        above = (self.pools[each].policy for each in self.ancestry(name))
+        policy = next((each for each in above if each is not None), cluster)
+        holder = self.aimed(name)
+        if holder is None:
+            return policy
+        return f"{policy}{',' if ':' in policy else ':'}aim={self.pools[holder].aim}"
+
+    def aimed(self, name: str) -> str | None:
+        """Return the pool that says what the policy of a pool aims at; None: nobody does."""
         for each in self.ancestry(name):
-            pool = self.pools[each]
-            aim = aim or pool.aim
-            if pool.policy is not None:
-                policy = pool.policy
-                break
-        return policy if aim is None else f"{policy}{',' if ':' in policy else ':'}aim={aim}"
+            if self.pools[each].aim is not None:
+                return each
+            if self.pools[each].policy is not None:
+                return None
+        return None
 
     def overbooked(self, devices: Mapping[str, int]) -> tuple[str, int, int] | None:
         """Return the first type of which pools reserve more than there is, and both amounts."""

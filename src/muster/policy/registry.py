@@ -71,7 +71,8 @@ def aims_of(policy: Policy) -> Mapping[str, Mapping[str, Any]]:
 def _aim(base: Policy, aim: str) -> Mapping[str, Any]:
     aims = aims_of(base)
     if aim not in aims:
-        raise PolicyError(f"{base.name} has no aim {aim!r}; aims: {', '.join(aims) or 'none'}")
+        others = f"; aims: {', '.join(aims)}" if aims else ", nor any other"
+        raise PolicyError(f"{base.name} has no aim {aim!r}{others}")
     return aims[aim]
 
 

@@ -62,6 +62,20 @@ def test_devices_of_workers_that_are_still_to_join_make_no_worker_wider() -> Non
     assert found.text.splitlines()[1].split(",")[1:3] == ["1..4", "400.000"]
 
 
+def test_a_start_costs_in_the_trace_what_starts_took(tmp_path: Path) -> None:
+    """Two starts of 3 s and 5 s. What a plain program still loads once it runs is unknown, and of the
+    last job no start was seen: they have the default."""
+    starts = [(1, 0, 3), (1, 50, 55), (2, 0, 0.1)]
+    ran = [(1, 3, 50), (1, 55, 100), (2, 0.1, 10), (3, 0, 10)]
+    spans = [_span(*each, 2, 2) for each in ran]
+    spans += [replace(_span(*each, 2, 2), status="starting") for each in starts]
+    path = tmp_path / "month.csv"
+    path.write_text(trace_of([_job(1, live=True), _job(2), _job(3, live=True)], spans).text)
+    found = list(open_trace(str(path)))
+    assert [each.job.pause for each in found] == [4.0, 30.0, 30.0]
+    assert found[0].truth is not None and found[0].truth.work == 92.0
+
+
 def test_an_anonymous_trace_names_nobody() -> None:
     jobs = [_job(1), _job(2, user="bob")]
     found = trace_of(jobs, [_span(n, 0, 10, 2, 2) for n in (1, 2)], anonymous=True)

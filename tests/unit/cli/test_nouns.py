@@ -186,7 +186,8 @@ def test_a_deadline_is_a_duration_or_a_time(text: str, seconds: float) -> None:
     [
         ("25:00", "'25:00' is not a time, such as 14:30"),
         ("2026-04-01T15:00", "is in the past"),
-        ("soon", "--by: 'soon' is not"),
+        ("yesterday", "--by: 'yesterday' is not a time; write for example 30m, 14:30 or 2026-"),
+        ("30", "--by: .*30"),
     ],
 )
 def test_a_deadline_that_is_none_is_refused(text: str, problem: str) -> None:
@@ -312,6 +313,21 @@ def test_a_pools_own_policy_is_set_and_lifted(lab: Lab) -> None:
     assert lab.requests[-1][2] == {"quotas": {}, "policy": "fifo"}
     muster("pool", "set", "research", "--policy", "none")
     assert lab.requests[-1][2] == {"quotas": {}, "lifted": ["policy"]}
+
+
+def test_a_dry_run_of_a_pool_is_headed_by_what_was_typed(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headings: list[str] = []
+    monkeypatch.setattr("muster.cli.whatif.answer.dry_run", lambda *given: headings.append(given[-1]))
+    muster(
+        "pool", "set", "research", "--limit", "none", "--allow", "ada", "--policy", "fifo", "--dry-run"
+    )
+    muster("pool", "set", "research", "--dry-run")
+    assert headings == [
+        "research.limit=none, research.allow=ada, research.policy=fifo",
+        "pool research unchanged",
+    ]
 
 
 def test_a_pools_aim_is_set_with_its_policy_and_lifted(lab: Lab) -> None:

@@ -117,6 +117,14 @@ def test_the_answer_tells_who_is_late_first_and_what_is_left_out() -> None:
     assert "1 (one)" in what_if_text(_report(), "policy fifo", every=True)
 
 
+def test_the_answer_says_that_a_change_is_not_the_difference_of_its_two_figures() -> None:
+    figure = FigureRecord(_around(171.0), _around(192.0), _around(-8.0, 4.0))
+    lines = what_if_text(replace(_report(), makespan=figure), "policy fifo").splitlines()
+    (shown,) = (each for each in lines if each.startswith("last job"))
+    assert "2m51s" in shown and "3m12s" in shown and "-8s" in shown
+    assert lines[-1].startswith("CHANGE: median of the differences within each future")
+
+
 def test_what_never_ends_is_told_in_words_and_fails_a_check() -> None:
     last = 90 * 86_400.0
     gone = WhatIfJob(4, "gone", "ada", "lab", "never", 0, _around(last), _around(last), _around(60.0),

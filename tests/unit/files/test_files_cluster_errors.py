@@ -250,6 +250,14 @@ def test_nodes(tmp_path: Path, nodes: str, message: str) -> None:
             "7: pools.a.aim: 'makespam' is not a policy's aim (did you mean 'makespan'?)",
         ),
         (
+            "\n  a: {policy: fifo, aim: fair}",
+            "7: pools.a.aim: pool 'a': fifo has no aim 'fair', nor any other",
+        ),
+        (
+            "\n  a: {policy: fifo}\n  b: {parent: a}\n  c: {parent: a, aim: mean}",
+            "9: pools.c.aim: pool 'c': fifo has no aim 'mean', nor any other",
+        ),
+        (
             "\n  a: {policy: muster:makespan=2}",
             "7: pools.a.policy: 'muster:makespan=2': makespan must be a number from 0 to 1",
         ),

@@ -169,6 +169,70 @@ def test_what_cannot_be_changed_is_rejected(change: Alteration, problem: str) ->
         altered(_present(), [change])
 
 
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ([PoolChange(Pool("default", policy="fifo", aim="fair"))], "'default': fifo has no aim 'fair'"),
+        ([PoolChange(Pool("default", aim="fair"))], "'default': fifo has no aim 'fair'"),
+        (
+            [PoolChange(Pool("default", aim="fair")), PolicyChange("srtf")],
+            "'default': srtf has no aim 'fair'",
+        ),
+    ],
+)
+def test_an_aim_that_the_policy_does_not_have_is_rejected(
+    changes: list[Alteration], problem: str
+) -> None:
+    with pytest.raises(ChangeError, match=problem):
+        altered(_present(), changes)
+
+
+def test_a_policy_and_the_aim_that_it_has_are_made_together() -> None:
+    asked = PolicyChange("muster"), PoolChange(Pool("default", aim="fair"))
+    for changes in (asked, asked[::-1]):
+        found = altered(_present(), changes).present
+        assert found.policy.name == "muster" and found.view.pools.pools["default"].aim == "fair"
+
+
+def _reserved(**devices: int) -> list[PoolChange]:
+    return [PoolChange(Pool(name, quotas={"A100": Quota(n)})) for name, n in devices.items()]
+
+
+def _halves() -> Present:
+    """Two pools reserve half of a node each; its job is of a third, which reserves nothing."""
+    present = _present()
+    pools = {"default": Pool("default"), **{each.pool.name: each.pool for each in _reserved(a=4, b=4)}}
+    return replace(present, view=replace(present.view, pools=PoolTree(pools)))
+
+
+def test_pools_are_checked_once_after_all_changes() -> None:
+    for changes in (_reserved(a=6, b=2), _reserved(b=2, a=6)):
+        found = altered(_halves(), changes).present.view.pools
+        assert [found.pools[name].quota("A100").reservation for name in "ab"] == [6, 2]
+    with pytest.raises(ChangeError, match="would reserve 9 A100, but there are 8"):
+        altered(_halves(), _reserved(a=6, b=3))
+
+
+def test_a_pool_may_hang_below_one_that_is_new_as_well() -> None:
+    child = PoolChange(Pool("vision", parent="lab"))
+    found = altered(_halves(), [child, PoolChange(Pool("lab"))])
+    assert found.present.view.pools.below["lab"] == ("vision",)
+
+
+def test_nodes_that_join_now_count_for_reservations_later_ones_do_not() -> None:
+    asked: list[Alteration] = [NodesAdded(("n1",), "a"), *_reserved(a=12)]
+    for changes in (asked, asked[::-1]):
+        assert altered(_halves(), changes).present.view.pools.pools["a"].quota("A100").reservation == 12
+    with pytest.raises(ChangeError, match="would reserve 16 A100, but there are 8"):
+        altered(_halves(), [NodesAdded(("n1",), "a", at=NOW + 60), *_reserved(a=12)])
+
+
+def test_a_job_that_is_submitted_twice_is_not_called_live() -> None:
+    twice = [SubmissionChange(job("new", 1)), SubmissionChange(job("new", 1))]
+    with pytest.raises(ChangeError, match=r"^'nobody/new' is submitted twice; choose another name"):
+        altered(_present(), twice)
+
+
 _SAME: tuple[Alteration, ...] = (
     PolicyChange("fifo"),
     PoolChange(Pool("default")),

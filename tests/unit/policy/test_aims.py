@@ -38,7 +38,7 @@ def test_an_aim_is_a_name_for_values_of_options() -> None:
             "muster:aim=speed",
             "muster has no aim 'speed'; aims: balanced, mean, fair, makespan, per_device",
         ),
-        ("fifo:aim=mean", "fifo has no aim 'mean'; aims: none"),
+        ("fifo:aim=mean", "fifo has no aim 'mean', nor any other"),
     ],
 )
 def test_an_aim_that_a_policy_does_not_have_is_refused_in_one_line(text: str, problem: str) -> None:
@@ -77,6 +77,17 @@ def test_a_pools_aim_is_that_of_its_policy_wherever_that_is_named() -> None:
     check_policies(tree, "muster")
     with pytest.raises(PolicyError, match="pool 'ops': fifo has no aim 'makespan'"):
         check_policies(tree, "fifo")
+
+
+def test_an_aim_that_a_pool_had_before_a_change_is_told_how_to_lift() -> None:
+    before = PoolTree({"lab": Pool("lab", aim="fair"), "ops": Pool("ops", "lab")})
+    after = PoolTree({**before.pools, "lab": Pool("lab", policy="fifo", aim="fair")})
+    problem = "pool 'ops': fifo has no aim 'fair', nor any other"
+    with pytest.raises(PolicyError, match=f"^{problem}; muster pool set lab --aim none lifts it$"):
+        check_policies(after, "muster", before)
+    new = PoolTree({**before.pools, "ops": Pool("ops", "lab", policy="fifo", aim="mean")})
+    with pytest.raises(PolicyError, match=r"^pool 'ops': fifo has no aim 'mean', nor any other$"):
+        check_policies(new, "muster", before)
 
 
 def test_an_aim_that_was_meant_for_another_policy_stops_no_cycle() -> None:

@@ -4,8 +4,10 @@ import re
 from datetime import datetime, timedelta
 
 from muster.cli.parse import parsed
+from muster.files.errors import shown
 from muster.files.source.quantity import parse_duration
 
+_EXAMPLES = "30m, 14:30 or 2026-05-01T14:30"
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 
 
@@ -17,11 +19,21 @@ def seconds_until(option: str, text: str, now: datetime) -> float:
 def _parse(text: str, now: datetime) -> float:
     moment = _moment(text, now)
     if moment is None:
-        return parse_duration(text)
+        return _duration(text)
     left = (moment - now).total_seconds()
     if left < 0:
         raise ValueError(f"{text} is in the past")
     return left
+
+
+def _duration(text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        if text[:1].isdigit():  # a duration was meant
+            raise
+        problem = f"{shown(text)} is not a time; write for example {_EXAMPLES}"
+        raise ValueError(problem) from error
 
 
 def _moment(text: str, now: datetime) -> datetime | None:

@@ -1,6 +1,6 @@
 """`muster pool set`: from the amounts given to whole quotas."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -89,6 +89,13 @@ def changed_rules(
     if aim not in (None, NO_LIMIT):
         rules["aim"] = aim_of("--aim", aim)
     return rules
+
+
+def typed_changes(pool: str, typed: Mapping[str, str | Sequence[str] | None]) -> str:
+    """Return what was typed of a pool as `muster whatif --pool` takes it."""
+    given = {field: [each] if isinstance(each, str) else each for field, each in typed.items() if each}
+    told = [f"{pool}.{field}={value}" for field, values in given.items() for value in values]
+    return ", ".join(told) or f"pool {pool} unchanged"
 
 
 def _allowed(names: Sequence[str]) -> list[str]:

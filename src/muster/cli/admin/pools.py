@@ -121,7 +121,7 @@ def set_(
       muster pool set nightly --policy muster --aim makespan    the last job ends soonest
       muster pool set research --budget 5000    nothing more starts once they are used up
     """
-    from muster.cli.admin.pool_quotas import changed_quotas, changed_rules
+    from muster.cli.admin.pool_quotas import changed_quotas, changed_rules, typed_changes
     from muster.cli.render.pool_table import pool_rules, pool_table
 
     with daemon(listing=_LISTING) as client:
@@ -134,7 +134,11 @@ def set_(
 
             given = {"parent": parent, "quotas": quotas, **rules}
             body = {field: value for field, value in given.items() if value is not None}
-            show_only(client, {"pools": {name: body}}, f"pool {name} as given")
+            amounts = {"reservation": reservation, "share": share, "limit": limit}
+            typed = {"parent": parent, **amounts, "allow": allow, "max_priority": max_priority}
+            typed |= {"devices_per_user": devices_per_user, "policy": policy}
+            typed |= {"budget": budget, "aim": aim}
+            show_only(client, {"pools": {name: body}}, typed_changes(name, typed))
             return
         after = client.set_pool(name, parent=parent, quotas=quotas, shared=shared, **rules)
         typer.echo(pool_table([after], wide=True))

@@ -24,6 +24,7 @@ COLUMNS = (
     "application",
     "priority",
     "after",
+    "pause",
 )
 WORKING = ("running", "resizing", "migrating")
 """Statuses in which a job makes progress."""
@@ -46,9 +47,9 @@ def trace_of(
     """Return the jobs that have ended and held devices, in the order of their submission."""
     held: defaultdict[int, list[SpanRecord]] = defaultdict(list)
     for span in spans:
-        if span.number is not None and span.status in WORKING and span.ended is not None:
+        if span.number is not None and span.ended is not None:
             held[span.number].append(span)
-    ended = [each for each in jobs if each.status in OVER and _seconds(held[each.number]) > 0]
+    ended = [each for each in jobs if each.status in OVER and _seconds(_working(held[each.number])) > 0]
     ended.sort(key=lambda each: (each.submitted, each.number))
     rows = _rows(ended, held, _Numbered() if anonymous else None)
     text = io.StringIO()
@@ -87,10 +88,27 @@ def _rows(
             told("a", _application(each)),
             str(each.priority),
             "|".join(told("j", names[p.number]) for p in each.after if p.number in names),
+            _pause(each, held[each.number]),
         )
         for each in jobs
-        for devices, duration in (_request(each, held[each.number]),)
+        for devices, duration in (_request(each, _working(held[each.number])),)
     ]
+
+
+def _working(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
+    return [span for span in spans if span.status in WORKING]
+
+
+def _pause(job: JobRecord, spans: Iterable[SpanRecord]) -> str:
+    """Return the mean s from a start until all tasks can train; empty: none was seen.
+
+    Of a program that Muster does not train it is known only when its processes were there, not when
+    they had loaded what they need: a trace's default is the better guess.
+    """
+    if not job.live:
+        return ""
+    starts = [(span.ended or span.began) - span.began for span in spans if span.status == "starting"]
+    return f"{sum(starts) / len(starts):.3f}" if starts else ""
 
 
 def _request(job: JobRecord, spans: Sequence[SpanRecord]) -> tuple[str, float]:

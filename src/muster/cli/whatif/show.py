@@ -17,6 +17,7 @@ NEVER = 90 * 86_400.0 - 60.0
 """s from now from which on a job never starts or ends: 90 days are played."""
 NOTICED = 1.0
 """s: differences below it are none."""
+_PAIRED = "CHANGE: median of the differences within each future; THEN minus NOW may differ"
 
 
 def what_if_text(report: WhatIfReport, said: str, *, every: bool = False) -> str:
@@ -119,7 +120,8 @@ def _figures(report: WhatIfReport) -> str:
         _row("devices free in pieces", report.fragmentation, _percent, _points),
     ]
     rows += [_row(f"pool {name}", each, _devices, _more) for name, each in report.pools.items()]
-    return table(("", "NOW", "THEN", "CHANGE (80% INTERVAL)"), rows, left=(0, 3))
+    figures = table(("", "NOW", "THEN", "CHANGE (80% INTERVAL)"), rows, left=(0, 3))
+    return f"{figures}\n{_PAIRED}"
 
 
 def _row(

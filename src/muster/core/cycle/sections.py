@@ -75,13 +75,25 @@ def _named(name: str) -> Policy:
         return POLICIES[name.partition(":")[0]]
 
 
-def check_policies(pools: PoolTree, policy: str) -> None:
-    """Raise PolicyError for the first pool that no policy can decide about as it is set."""
+def check_policies(pools: PoolTree, policy: str, before: PoolTree | None = None) -> None:
+    """Raise PolicyError for the first pool that no policy can decide about as it is set.
+
+    An aim that a pool had before the change to this tree can be lifted, and the error says how.
+    """
     for leaf in pools.leaves():
         try:
             POLICIES.find(pools.policy_of(leaf, policy))
         except PolicyError as error:
-            raise PolicyError(f"pool {leaf!r}: {error}") from None
+            hint = "" if before is None else _way_out(pools, leaf, before)
+            raise PolicyError(f"pool {leaf!r}: {error}{hint}") from None
+
+
+def _way_out(pools: PoolTree, leaf: str, before: PoolTree) -> str:
+    holder = pools.aimed(leaf)
+    known = before.pools.get(holder) if holder is not None else None
+    if known is None or known.aim != pools.pools[known.name].aim:
+        return ""
+    return f"; muster pool set {holder} --aim none lifts it"
 
 
 def policies_of(pools: PoolTree, policy: Policy) -> tuple[Policy, ...]:

@@ -27,6 +27,9 @@ MAX_POOL_DEPTH = 32
 
 NONE = PoolAmount()
 
+_CLUSTERS = "*"
+"""Stands for the policy of the cluster, which the daemon is told and no file says."""
+
 N = TypeVar("N", PoolAmount, float)
 
 
@@ -42,6 +45,7 @@ def pools_of(entries: Mapping[str, PoolEntry] | None, cluster: Cluster) -> PoolT
     except PoolError as error:
         raise FieldError(("pools", error.pool), error.problem) from None
     _refuse_overbooked(tree, cluster)
+    _refuse_bad_aims(tree)
     return tree.sized(cluster.present())
 
 
@@ -55,6 +59,18 @@ def _refuse_overbooked(tree: PoolTree, cluster: Cluster) -> None:
         device_type, promised, held = over
         problem = f"reserve {promised} {device_type} in total, but the cluster has {held}"
         raise FieldError(("pools",), problem)
+
+
+def _refuse_bad_aims(tree: PoolTree) -> None:
+    """Refuse an aim that its policy does not have, where the file names the policy."""
+    for leaf in tree.leaves():
+        holder, policy = tree.aimed(leaf), tree.policy_of(leaf, _CLUSTERS)
+        if holder is None or policy.startswith(_CLUSTERS):
+            continue
+        try:
+            POLICIES.find(policy)
+        except PolicyError as error:
+            raise FieldError(("pools", holder, "aim"), f"pool {leaf!r}: {error}") from None
 
 
 def _refuse_bad_names(entries: Mapping[str, PoolEntry]) -> None:

@@ -6,6 +6,7 @@ later one is an event of the worlds that are played. What the daemon would rejec
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from muster.core.cycle.sections import check_policies
 from muster.core.state.admit import refuse
@@ -93,27 +94,32 @@ class Altered:
 
 
 def altered(present: Present, changes: Iterable[Alteration]) -> Altered:
-    """Make the changes in order; ChangeError for the first that cannot be made."""
-    found = Altered(present)
-    for change in changes:
-        try:
-            found = _with(found, change)
-        except (EventError, PoolError, PolicyError) as error:
-            raise ChangeError(str(error)) from None
-    check_policies(found.present.view.pools, found.present.policy.name)
+    """Make the changes together; ChangeError for the first that cannot be made."""
+    asked = tuple(changes)
+    nodes = [each for each in asked if isinstance(each, NodesAdded | NodesDrained)]
+    pools = [each.pool for each in asked if isinstance(each, PoolChange)]
+    others = [each for each in asked if not isinstance(each, NodesAdded | NodesDrained | PoolChange)]
+    try:
+        # Nodes that join now are there for reservations, and jobs are submitted to all of it.
+        found = reduce(_with_nodes, nodes, Altered(present))
+        found = reduce(_with, others, _with_pools(found, pools))
+        after = found.present
+        check_policies(after.view.pools, after.policy.name, before=present.view.pools)
+    except (EventError, PoolError, PolicyError) as error:
+        raise ChangeError(str(error)) from None
     return found
 
 
-def _with(before: Altered, change: Alteration) -> Altered:
+def _with_nodes(before: Altered, change: NodesAdded | NodesDrained) -> Altered:
+    if isinstance(change, NodesAdded):
+        return _with_events(before, _joining(before.present, change), change.at)
+    return _with_events(before, _draining(before, change), change.at)
+
+
+def _with(before: Altered, change: PolicyChange | SubmissionChange | PriorityChange) -> Altered:
     match change:
         case PolicyChange(name):
             return _with_policy(before, name)
-        case PoolChange(pool):
-            return _with_pool(before, pool)
-        case NodesAdded(at=at):
-            return _with_events(before, _joining(before.present, change), at)
-        case NodesDrained(at=at):
-            return _with_events(before, _draining(before, change), at)
         case SubmissionChange():
             return _with_submission(before, change)
         case PriorityChange():
@@ -131,7 +137,6 @@ def _with_priority(before: Altered, change: PriorityChange) -> Altered:
 
 def _with_policy(before: Altered, name: str) -> Altered:
     policy, present = POLICIES.find(name), before.present
-    check_policies(present.view.pools, name)
     if policy.name == present.policy.name:
         return before
     # As in the daemon, a policy begins without the memory of the one before it.
@@ -139,11 +144,11 @@ def _with_policy(before: Altered, name: str) -> Altered:
     return replace(before, present=replace(present, policy=policy, memory=memory))
 
 
-def _with_pool(before: Altered, pool: Pool) -> Altered:
+def _with_pools(before: Altered, pools: Iterable[Pool]) -> Altered:
     view = before.present.view
-    if view.pools.pools.get(pool.name) == pool:
+    tree = PoolTree({**view.pools.pools, **{pool.name: pool for pool in pools}})
+    if tree.pools == view.pools.pools:
         return before
-    tree = PoolTree({**view.pools.pools, pool.name: pool})
     _refuse_overbooked(tree, view.cluster)
     return _folded(before, [PoolsSet(tree, before.present.now)])
 
@@ -202,9 +207,10 @@ def _draining(before: Altered, change: NodesDrained) -> list[Event]:
 
 def _with_submission(before: Altered, change: SubmissionChange) -> Altered:
     view, job = before.present.view, change.job
-    names = {*view.names, *(each.job.full_name for each in before.submissions)}
-    if job.full_name in names:
+    if job.full_name in view.names:
         raise ChangeError(f"a live job is called {job.full_name!r} already; choose another name")
+    if any(each.job.full_name == job.full_name for each in before.submissions):
+        raise ChangeError(f"{job.full_name!r} is submitted twice; choose another name for one of them")
     whole = _eventually(before)
     refusal = refuse(job, whole, view.pools)
     if refusal is not None:

@@ -270,7 +270,7 @@ class Administration(TrustRequests):
         if not tree.leaves():
             raise RefusedError("the last pool cannot be removed: jobs need one")
         self._refuse_overbooked(tree)
-        _refuse_bad_policies(tree, self._daemon.state.policy)
+        _refuse_bad_policies(tree, self._daemon.state.policy, self._daemon.view.pools)
         self._admitted.clear()
         await self._put(Entry([PoolsSet(tree, self._daemon.clock.now())]))
         self._admitted.clear()
@@ -307,9 +307,8 @@ class Administration(TrustRequests):
     async def set_policy(self, caller: Caller, name: str) -> PolicyRecord:
         admins_only(caller)
         _refuse_unknown_policy(name)
-        _refuse_bad_policies(
-            self._daemon.view.pools, name, "; muster pool set POOL --aim none lifts it"
-        )
+        pools = self._daemon.view.pools
+        _refuse_bad_policies(pools, name, pools)
         entry = Entry([PolicySet(name, self._daemon.clock.now())])
         entry.then.append(lambda: self._daemon.set_policy(name))
         await self._put(entry)
@@ -357,12 +356,12 @@ def _refuse_unknown_policy(name: str) -> None:
         raise RefusedError(str(error)) from None
 
 
-def _refuse_bad_policies(pools: PoolTree, policy: str, hint: str = "") -> None:
+def _refuse_bad_policies(pools: PoolTree, policy: str, before: PoolTree) -> None:
     """Reject what would leave a pool with an aim that its policy does not have."""
     try:
-        check_policies(pools, policy)
+        check_policies(pools, policy, before)
     except PolicyError as error:
-        raise RefusedError(f"{error}{hint}") from None
+        raise RefusedError(str(error)) from None
 
 
 def _merged(known: Mapping[str, Quota], given: Mapping[str, Quota]) -> dict[str, Quota]:
