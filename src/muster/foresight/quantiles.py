@@ -30,6 +30,12 @@ class TimeInterval:
             max(self.middle, other.middle), max(self.low, other.low), max(self.high, other.high)
         )
 
+    def not_after(self, other: "TimeInterval") -> "TimeInterval":
+        """Return the same, no part of it after that of another."""
+        return TimeInterval(
+            min(self.middle, other.middle), min(self.low, other.low), min(self.high, other.high)
+        )
+
     def place_of(self, came: float) -> str:
         """Return where an outcome lies: "early", "within" the interval or "late"."""
         return "early" if came < self.low else "late" if came > self.high else "within"

@@ -180,6 +180,8 @@ class VirtualExecutor:
         life = self.admit(state.job, underway.truth)
         life.submitted, life.at, life.done = state.submitted, now, underway.done
         life.run, life.generation, life.began = underway.run, state.generation, state.started
+        if state.started is not None:
+            life.start(state.started)
         if state.placement is not None and state.phase is not Phase.STARTING:
             crew = held_on(state.placement, self._cluster, state.batch)
             life.set_crew(crew, state.placement, underway.resumes)
@@ -202,6 +204,7 @@ class VirtualExecutor:
         life.generation = decision.generation
         if decision.kind is Kind.START:
             life.run += 1
+            life.start(now)
             life.advance(now)
             if life.stopped == now:  # stopped only to be started with other tasks
                 life.preemptions -= 1
@@ -247,7 +250,7 @@ class VirtualExecutor:
         `before` this moment; until then paces change on the way, which nobody hears of."""
         while (due := self.next_due()) is not None and due < before and not self._said:
             moment, _, life, _, _, decision = self._due[0]
-            if decision is not None or life.ends_at_pace:
+            if decision is not None or life.next_milestone()[1]:
                 break
             heapq.heappop(self._due)
             self._at = moment
@@ -350,10 +353,13 @@ class VirtualExecutor:
         life.set_crew(None, None, self._at)
 
     def _end(self, life: Life, moment: float) -> Ended:
+        """The work is done, or the time limit reached."""
         life.advance(moment)
-        life.done = life.truth.work
+        outcome = Outcome.FAILED if moment >= life.limit else Outcome.SUCCEEDED
+        if outcome is Outcome.SUCCEEDED:
+            life.done = life.truth.work
         self._stop(life)
-        return Ended(life.job.number, life.generation, Outcome.SUCCEEDED, moment)
+        return Ended(life.job.number, life.generation, outcome, moment)
 
     def _renew(self, life: Life, moment: float) -> None:
         """The job's pace changes."""
