@@ -55,9 +55,10 @@ def test_the_first_duration_ever_asked_for_rests_on_no_job() -> None:
     assert (known.jobs, known.same) == (0, False)
 
 
-def command(name: str, seconds: float, asked: float | None, **fields: str) -> PastJob:
-    """A job of one command that took some s, or that takes them."""
-    return PastJob(job(name, command=("bash", "run.sh"), duration=asked, **fields), 0.0, seconds, True)
+def command(name: str, seconds: float, asked: float | None, named: str | None = None) -> PastJob:
+    """A job of one command that took some s; `named`: its application."""
+    one = job(name, command=("bash", "run.sh"), duration=asked, application=named)
+    return PastJob(one, 0.0, seconds, True)
 
 
 def test_what_a_job_declares_is_not_overruled_by_jobs_that_declared_nothing_like_it() -> None:
@@ -71,8 +72,8 @@ def test_what_a_job_declares_is_not_overruled_by_jobs_that_declared_nothing_like
 
 
 def test_jobs_of_an_application_that_was_named_are_alike_whatever_they_declare() -> None:
-    past = [command(f"p{i}", 3.0, None, application="a") for i in range(30)]
-    known = Likes(past).of(command("new", 0.0, 600.0, application="a").job, 0.0)
+    past = [command(f"p{i}", 3.0, None, named="a") for i in range(30)]
+    known = Likes(past).of(command("new", 0.0, 600.0, named="a").job, 0.0)
     assert known.jobs == 30
     assert known.length.at(0.4) == pytest.approx(3.0, rel=0.1)
 
