@@ -16,7 +16,7 @@ from muster.wire.api.records import Forecast
 
 log = structlog.get_logger()
 
-PATIENCE = 2.0
+PATIENCE = 10.0
 """s that a submission waits for its forecast."""
 
 
@@ -31,7 +31,7 @@ async def played(
         said: JobForecast = await foresight.ask(question, within=PATIENCE)
     except ForesightError as error:
         log.info("no forecast of a submission", problem=str(error))
-        return found
+        return replace(found, late=True)
     told = dict(foretold(said))
     start, finish = told.pop("predicted_start"), told.pop("predicted_finish")
     if found.starts_now:
