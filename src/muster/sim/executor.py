@@ -80,7 +80,7 @@ class ChangeTimes(Protocol):
         ordered."""
         ...
 
-    def pause(self, job: Job, kind: Kind) -> float:
+    def pause(self, job: Job, kind: Kind, *, first: bool = False) -> float:
         """Return the s without progress after a change has taken effect."""
         ...
 
@@ -118,8 +118,8 @@ class Pauses:
             return self.stop
         return max(warm, _of(self.release, job))
 
-    def pause(self, job: Job, kind: Kind) -> float:
-        """See `ChangeTimes`."""
+    def pause(self, job: Job, kind: Kind, *, first: bool = False) -> float:
+        """See `ChangeTimes`; a first start costs as much as any."""
         known = {Kind.START: self.start, Kind.MIGRATE: self.migrate}.get(kind, self.resize)
         return _of(known, job)
 
@@ -306,7 +306,8 @@ class VirtualExecutor:
         number, generation = life.job.number, decision.generation
         life.advance(now)
         if decision.kind is Kind.START:
-            self._settle(life, decision, now + self._pauses.pause(life.job, Kind.START))
+            pause = self._pauses.pause(life.job, Kind.START, first=life.run == 1)
+            self._settle(life, decision, now + pause)
             life.changed = ChangeKind.START
             self._said.append(Started(number, generation, now))
         elif decision.kind is Kind.PREEMPT:

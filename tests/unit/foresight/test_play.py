@@ -254,6 +254,24 @@ def test_no_job_is_played_beyond_its_time_limit_nor_those_behind_it() -> None:
     assert end.high <= start.high + 20.0
 
 
+def test_a_first_start_does_not_cost_what_a_stop_does() -> None:
+    """Its user says that a stop costs 20 minutes; nothing is lost when it starts first."""
+    asked = job("j", 2, duration=300.0, pause=1_200.0, number=1)
+    half = placement(("n0", 1), ("n0", 2))
+    known = {1: Outlook(300.0, Table((0.0, 1.0)), spread=0.0)}
+    starts = running(asked, half, phase=Phase.STARTING)
+    for seen in (view(cluster(1), [asked]), view(cluster(1), [starts])):
+        present = Present(replace(seen, outlooks=known), 0.0, POLICIES["fifo"])
+        assert foresee(present, Past(), worlds=4)[1].finish.high < 500.0
+    runs = Present(
+        replace(view(cluster(1), [running(asked, half)]), outlooks=known), 60.0, POLICIES["fifo"]
+    )
+    assert foresee(runs, Past(), worlds=4)[1].finish.high < 500.0
+    again = replace(starts, run=3, generation=3)
+    present = Present(replace(view(cluster(1), [again]), outlooks=known), 0.0, POLICIES["fifo"])
+    assert foresee(present, Past(), worlds=4)[1].finish.middle > 900.0
+
+
 def test_a_job_of_which_nothing_is_known_ends_by_its_time_limit() -> None:
     present = Present(view(cluster(1), [_limited(1)]), 10.0, POLICIES["fifo"])
     found = Forecaster().ask(present)[1]
