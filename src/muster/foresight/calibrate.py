@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from math import exp, log, sqrt
 
-from muster.foresight.quantiles import HIGH, LOW, SOON, TimeInterval
+from muster.foresight.quantiles import HIGH, LOW, TimeInterval
 
 ENOUGH = 20
 """Outcomes that must have been decided for a kind to be corrected by its own."""
@@ -29,6 +29,8 @@ NARROWEST, WIDEST = log(0.1), log(20.0)
 """Limits of the logarithm of a stretch."""
 THINNEST = log(1.05)
 """Least half of an interval."""
+NEAREST = 1.0
+"""s: what is nearer counts as this far away."""
 LATEST = 0.1
 """Weight of an outcome in the side on which the latest lie."""
 LEANS = 3.0 * sqrt(LATEST / (2.0 - LATEST))
@@ -152,4 +154,4 @@ def _kept(stretch: float) -> float:
 
 
 def _log(seconds: float) -> float:
-    return log(max(seconds, SOON / 60))
+    return log(max(seconds, NEAREST))

@@ -8,7 +8,7 @@ from statistics import NormalDist
 from muster.foresight.changing import Transition
 from muster.foresight.delays import ENDING, GUESSED, Delay, TransitionDelays
 from muster.model.decision import Kind
-from muster.model.job import Job
+from muster.model.job import RESTART_SECONDS, Job
 from muster.model.view import View
 from muster.sim.executor import CHECKPOINT
 
@@ -32,17 +32,18 @@ class DrawnTimes:
     def takes(self, job: Job, kind: Kind, joining: int, *, first: bool, passed: float = 0.0) -> float:
         """Return the s from the order, or from now on, until a change takes effect."""
         change = _change(kind, joining)
-        return self.drawn(job, change, self._until(job, change), passed)
+        return self.drawn(job, change, self._until(job, change, first=first), passed)
 
-    def pause(self, job: Job, kind: Kind) -> float:
+    def pause(self, job: Job, kind: Kind, *, first: bool = False) -> float:
         """Return the s without progress after that: what the change costs beyond its delay.
 
         What it is said to cost is mostly loading. New workers of a live resize load while the others
         train on, which the delay of their joining counts; one that restarts does nothing meanwhile."""
         if kind is Kind.START:
-            return max(0.0, self._start(job) - self._until(job, Transition.START).middle)
+            until = self._until(job, Transition.START, first=first)
+            return max(0.0, self.start(job, first=first) - until.middle)
         if job.restarts:
-            return self._start(job)
+            return self.start(job)
         known = self.view.outlooks.get(job.number)
         if known is not None and known.resize is not None:
             return known.resize
@@ -64,7 +65,7 @@ class DrawnTimes:
         """Return the s from the last of the work to the job's end."""
         return self.drawn(job, Transition.END, self._until(job, Transition.END), passed)
 
-    def _until(self, job: Job, change: Transition) -> Delay:
+    def _until(self, job: Job, change: Transition, *, first: bool = False) -> Delay:
         """Return the delay of a change. While none was seen a start takes what it is said to cost, and
         joining as long as a start."""
         found = self.delays.of(job, change)
@@ -72,11 +73,16 @@ class DrawnTimes:
             return found
         if change is Transition.JOIN:
             return self._until(job, Transition.START)
-        return Delay(self._start(job), GUESSED) if change is Transition.START else ENDING
+        start = change is Transition.START
+        return Delay(self.start(job, first=first), GUESSED) if start else ENDING
 
-    def _start(self, job: Job) -> float:
+    def start(self, job: Job, *, first: bool = False) -> float:
+        """Return the s without progress that a start costs: as measured, else what users say. They say
+        what a stop costs, and a first start follows none."""
         known = self.view.outlooks.get(job.number)
-        return job.pause if known is None or known.start is None else known.start
+        if known is not None and known.start is not None:
+            return known.start
+        return min(job.pause, RESTART_SECONDS) if first else job.pause
 
 
 def _change(kind: Kind, joining: int) -> Transition:

@@ -107,14 +107,14 @@ class WorldDraws:
         return Underway(
             DrawnJob(work, self._believed(state), held, ending),
             resumes=resumes,
-            run=int(state.run > 0),
+            run=int(state.run > (state.phase is Phase.STARTING)),
             changing=self._changing.get(state.number, 0.0),
         )
 
     def _pause(self, state: JobState, world: int) -> float:
         """Return the s without progress from when a job got its devices."""
         if state.generation == state.run:
-            return self._view.start_pause(state)
+            return self.times(world).start(state.job, first=state.run == 1)
         return self.times(world).pause(state.job, Kind.RESIZE)
 
     def _ending(self, state: JobState, world: int) -> float:

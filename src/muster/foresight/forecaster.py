@@ -9,7 +9,6 @@ from muster.foresight.kept import BEGIN, FINISH, KeptForecast, kinds_of
 from muster.foresight.marks import Marks
 from muster.foresight.past import Past, PastJob
 from muster.foresight.play import JobForecast, Present, as_told, foresee
-from muster.foresight.sessions import is_session
 from muster.model.view import JobState, View
 
 
@@ -88,7 +87,7 @@ class Forecaster:
             return raw
         kinds = kinds_of(state.job.pool, self._marks.at(state), raw.jobs)
         start, now = raw.start, raw.made
-        finish = self._finishes.corrected(raw.finish, now, kinds)
+        finish = raw.finish if raw.limited else self._finishes.corrected(raw.finish, now, kinds)
         if start is not None:
             start = self._starts.corrected(start, now, kinds)
             finish = finish.not_before(start)  # each is corrected by its own
@@ -102,7 +101,7 @@ class Forecaster:
     def _keep(self, state: JobState, raw: JobForecast, told: JobForecast, mark: str) -> None:
         """Keep what is said first after a mark, if it rests on anything."""
         found = []
-        if told.rests and not is_session(state.job):
+        if told.rests and not told.limited:
             found.append((FINISH, told.finish, raw.finish))
         if told.grounded and told.start is not None and raw.start is not None:
             found.append((BEGIN, told.start, raw.start))

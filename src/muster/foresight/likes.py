@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from muster.foresight.past import PastJob
 from muster.foresight.survival import Seen, Survival, survival
 from muster.model.job import Job
+from muster.perf.learnt.declared import order_of
 from muster.perf.learnt.lengths import FIRST
 
 ENOUGH = 3
@@ -47,7 +48,7 @@ class Likes:
         self._seen: defaultdict[Hashable, list[Seen]] = defaultdict(list)
         for each in past:
             if each.over or each.length > 0.0:
-                for one in _descriptions(each.job):
+                for one in _seen_as(each.job):
                     self._seen[one.key].append(Seen(each.length / one.unit, each.over))
 
     def of(self, job: Job, age: float) -> Alike:
@@ -84,12 +85,32 @@ def _weighted(seen: list[Seen], unit: float, part: float) -> list[Seen]:
     return [Seen(each.value * unit, each.over, part / len(seen)) for each in seen]
 
 
+def _seen_as(job: Job) -> Iterator[Description]:
+    """Yield what a past job is known by; those that declare nothing learn from all."""
+    yield from _descriptions(job)
+    if _order(job) is not None:
+        yield from _same(job, None)
+
+
+def _order(job: Job) -> int | None:
+    """Return the order of the duration asked for, unless the user named the application: of any other
+    only jobs that asked for about as much tell the length of one that asked for its own."""
+    return None if job.application else order_of(job.duration)
+
+
+def _same(job: Job, order: int | None) -> Iterator[Description]:
+    """Yield what jobs of one application or command have in common."""
+    what, size = job.application or job.command, job.workers.gang
+    if what:
+        yield Description(("what", what, size, order), same=True)
+        yield Description(("what", what, order), same=True)
+
+
 def _descriptions(job: Job) -> Iterator[Description]:
     what, size, asked = job.application or job.command, job.workers.gang, job.duration
     if what:
         yield Description(("what", what, job.user, job.pool, size, asked), same=True)
-        yield Description(("what", what, size), same=True)
-        yield Description(("what", what), same=True)
+    yield from _same(job, _order(job))
     if asked is not None:
         yield Description(("asked", job.user, job.pool, size, asked), same=True)
         yield Description(("part", job.user), same=True, unit=asked)

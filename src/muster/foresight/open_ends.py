@@ -56,7 +56,7 @@ def left_open(engine: Engine, numbers: Iterable[int]) -> dict[int, StartAndEnd]:
         state = engine.view.jobs.get(number)
         life.advance(now)
         if state is None or state.placement is not None:
-            ends = now + _left(life) / (life.rate or 1.0)
+            ends = min(now + _left(life) / (life.rate or 1.0), max(now, life.limit))
             found[number] = StartAndEnd(_began(life, now), ends, life.preemptions)
             held.append(
                 (ends, 0 if state is None or state.placement is None else state.placement.devices)
@@ -79,7 +79,8 @@ def _waiting(engine: Engine, state: JobState, life: Life) -> _Waiting:
     first = believed.left / rate if informed else state.submitted
     devices = job.workers.gang * job.workers.need.devices
     earliest = max(engine.clock.now(), state.not_before)
-    return _Waiting(earliest, first, state.number, _left(life) / rate, devices, life)
+    seconds = min(_left(life) / rate, inf if job.program.time is None else job.program.time)
+    return _Waiting(earliest, first, state.number, seconds, devices, life)
 
 
 def _in_turn(

@@ -13,7 +13,7 @@ from muster.foresight.effort import WORLDS, Effort
 from muster.foresight.open_ends import StartAndEnd, left_open
 from muster.foresight.past import Past
 from muster.foresight.quantiles import TimeInterval, interval
-from muster.foresight.sessions import is_session, session_end
+from muster.foresight.sessions import is_session, limit_end
 from muster.model.event import NodeEvent
 from muster.model.view import JobState, View
 from muster.policy.base import Policy
@@ -59,6 +59,8 @@ class JobForecast:
     """Whether enough was seen of the jobs around it to tell its start."""
     own: bool = False
     """Whether it rests on what the job has shown or declared itself."""
+    limited: bool = False
+    """Whether all that is known of its end is its time limit."""
 
     @property
     def known_start(self) -> TimeInterval | None:
@@ -111,13 +113,15 @@ def foresee(
             meanwhile()
     own = {number: draws.is_own(number) for number in present.view.jobs}
     basis = {number: draws.basis(number) for number in present.view.jobs}
-    grounded = all(own.values()) or (past.ended >= FEWEST and _most_rest(present.view, own, basis))
+    finish = {n: interval([each[n].finish for each in played]) for n in present.view.jobs}
+    bound = {n: own[n] or _is_bound(present, n, finish[n]) for n in present.view.jobs}
+    grounded = all(own.values()) or (past.ended >= FEWEST and _most_rest(present.view, bound, basis))
     return {
         number: as_told(
             state,
             JobForecast(
                 interval([each[number].start for each in played]) if state.placement is None else None,
-                interval([each[number].finish for each in played]),
+                finish[number],
                 basis[number],
                 present.now,
                 sum(each[number].stops > 0 for each in played) / worlds,
@@ -135,12 +139,21 @@ def _most_rest(view: View, own: Mapping[int, bool], basis: Mapping[int, int]) ->
     return sum(own[each] or basis[each] >= FEWEST for each in running) * 2 >= len(running)
 
 
+def _is_bound(present: Present, number: int, finish: TimeInterval) -> bool:
+    """Whether a job's time limit tells well enough when it ends."""
+    limited = present.view.jobs[number].job.program.time is not None
+    return limited and finish.is_known(present.now)
+
+
 def as_told(state: JobState, played: JobForecast) -> JobForecast:
-    """Return what can be said of a job: of a session, no end but that by its time limit."""
-    if not is_session(state.job):
-        return played
+    """Return what can be said of a job: none ends after its time limit, and of a session or a job of
+    which nothing else tells an end it is that."""
+    limit, session = limit_end(state, played.start), is_session(state.job)
+    told = replace(played, finish=played.finish.not_after(limit))
+    if not (session or told.limited) and (told.known_finish is not None or limit.high == inf):
+        return told
     limited = state.job.program.time is not None
-    return replace(played, finish=session_end(state, played.start), jobs=0, own=limited)
+    return replace(told, finish=limit, jobs=0, own=limited, limited=limited)
 
 
 def _within(played: dict[int, StartAndEnd], horizon: float) -> dict[int, StartAndEnd]:

@@ -8,8 +8,8 @@ LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
 """The 80 % interval and its middle."""
 WIDEST = 20.0
 """Ratio of the ends of an interval, in time from now, beyond which a time is unknown."""
-SOON = 60.0
-"""s: ends of an interval nearer than this count as this far away."""
+SOON = 10.0
+"""s: a near end nearer than this counts as this far away, since "in 0 to 30 s" says enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,19 @@ class TimeInterval:
     high: float
 
     def is_known(self, now: float) -> bool:
-        """Whether it says anything: its ends differ by less than a factor of 20."""
+        """Whether it says anything: its ends, in time from now, differ by at most a factor of 20."""
         return isfinite(self.high) and self.high - now <= WIDEST * max(self.low - now, SOON)
 
     def not_before(self, other: "TimeInterval") -> "TimeInterval":
         """Return the same, no part of it before that of another."""
         return TimeInterval(
             max(self.middle, other.middle), max(self.low, other.low), max(self.high, other.high)
+        )
+
+    def not_after(self, other: "TimeInterval") -> "TimeInterval":
+        """Return the same, no part of it after that of another."""
+        return TimeInterval(
+            min(self.middle, other.middle), min(self.low, other.low), min(self.high, other.high)
         )
 
     def place_of(self, came: float) -> str:

@@ -12,8 +12,8 @@ def is_session(job: Job) -> bool:
     return job.program.interactive is not None
 
 
-def session_end(state: JobState, start: TimeInterval | None) -> TimeInterval:
-    """Return when the time limit of a session ends it; never, as far as is known, without one.
+def limit_end(state: JobState, start: TimeInterval | None) -> TimeInterval:
+    """Return when its time limit ends a job; never, as far as is known, without one.
 
     `start`: when it starts; None: it has."""
     limit = state.job.program.time

@@ -265,7 +265,7 @@ class Engine:
         for fact in facts:
             if isinstance(fact, Ended):
                 life = self.executor.lives.pop(fact.job)
-                self.beliefs.ended(life.job, life.truth.work)
+                self.beliefs.ended(life.job, life.done)
                 self.ended.append((life, fact.at))
                 self.sweeps.ended(fact.job, fact.at)
         self._let_start([fact for fact in facts if isinstance(fact, Ended)])

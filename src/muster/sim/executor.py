@@ -80,7 +80,7 @@ class ChangeTimes(Protocol):
         ordered."""
         ...
 
-    def pause(self, job: Job, kind: Kind) -> float:
+    def pause(self, job: Job, kind: Kind, *, first: bool = False) -> float:
         """Return the s without progress after a change has taken effect."""
         ...
 
@@ -118,8 +118,8 @@ class Pauses:
             return self.stop
         return max(warm, _of(self.release, job))
 
-    def pause(self, job: Job, kind: Kind) -> float:
-        """See `ChangeTimes`."""
+    def pause(self, job: Job, kind: Kind, *, first: bool = False) -> float:
+        """See `ChangeTimes`; a first start costs as much as any."""
         known = {Kind.START: self.start, Kind.MIGRATE: self.migrate}.get(kind, self.resize)
         return _of(known, job)
 
@@ -180,6 +180,8 @@ class VirtualExecutor:
         life = self.admit(state.job, underway.truth)
         life.submitted, life.at, life.done = state.submitted, now, underway.done
         life.run, life.generation, life.began = underway.run, state.generation, state.started
+        if state.started is not None:
+            life.start(state.started)
         if state.placement is not None and state.phase is not Phase.STARTING:
             crew = held_on(state.placement, self._cluster, state.batch)
             life.set_crew(crew, state.placement, underway.resumes)
@@ -202,6 +204,7 @@ class VirtualExecutor:
         life.generation = decision.generation
         if decision.kind is Kind.START:
             life.run += 1
+            life.start(now)
             life.advance(now)
             if life.stopped == now:  # stopped only to be started with other tasks
                 life.preemptions -= 1
@@ -247,7 +250,7 @@ class VirtualExecutor:
         `before` this moment; until then paces change on the way, which nobody hears of."""
         while (due := self.next_due()) is not None and due < before and not self._said:
             moment, _, life, _, _, decision = self._due[0]
-            if decision is not None or life.ends_at_pace:
+            if decision is not None or life.next_milestone()[1]:
                 break
             heapq.heappop(self._due)
             self._at = moment
@@ -303,7 +306,8 @@ class VirtualExecutor:
         number, generation = life.job.number, decision.generation
         life.advance(now)
         if decision.kind is Kind.START:
-            self._settle(life, decision, now + self._pauses.pause(life.job, Kind.START))
+            pause = self._pauses.pause(life.job, Kind.START, first=life.run == 1)
+            self._settle(life, decision, now + pause)
             life.changed = ChangeKind.START
             self._said.append(Started(number, generation, now))
         elif decision.kind is Kind.PREEMPT:
@@ -350,10 +354,13 @@ class VirtualExecutor:
         life.set_crew(None, None, self._at)
 
     def _end(self, life: Life, moment: float) -> Ended:
+        """The work is done, or the time limit reached."""
         life.advance(moment)
-        life.done = life.truth.work
+        outcome = Outcome.FAILED if moment >= life.limit else Outcome.SUCCEEDED
+        if outcome is Outcome.SUCCEEDED:
+            life.done = life.truth.work
         self._stop(life)
-        return Ended(life.job.number, life.generation, Outcome.SUCCEEDED, moment)
+        return Ended(life.job.number, life.generation, outcome, moment)
 
     def _renew(self, life: Life, moment: float) -> None:
         """The job's pace changes."""

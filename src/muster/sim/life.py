@@ -38,6 +38,8 @@ class Life:
     """Work done, and saved, when the current crew began."""
     began: float | None = None
     """Start of the first run."""
+    limit: float = inf
+    """When the time limit ends the current run."""
     reported: int = -1
     """The last version it reported about."""
     seconds: float = 0.0
@@ -92,12 +94,24 @@ class Life:
         self.at = now
 
     def next_milestone(self) -> tuple[float, bool]:
-        """Return when the pace changes or the work is done, and whether it is done then."""
-        if self.crew is None or self.rate <= 0.0:
+        """Return when the pace changes or the job ends, and whether it ends then."""
+        if self.crew is None:
+            return inf, False
+        moment, ends = self._milestone()
+        return (max(self.at, self.limit), True) if self.limit < moment else (moment, ends)
+
+    def _milestone(self) -> tuple[float, bool]:
+        """Return the same without a time limit."""
+        if self.rate <= 0.0:
             return inf, False
         ends = self.ends_at_pace
         goal = self.truth.work if ends else self.pace.until
         return max(self.at, self.resumes) + max(0.0, goal - self.done) / self.rate, ends
+
+    def start(self, at: float) -> None:
+        """A run begins, and with it its time limit."""
+        limit = self.job.program.time
+        self.limit = inf if limit is None else at + limit
 
     def is_on(self, node: str) -> bool:
         """Whether it holds anything there."""

@@ -298,3 +298,10 @@ def test_waiting_for_a_job_sees_it_to_its_end(lab: Lab, here: Path) -> None:
 
 def test_the_answer_of_a_submission_is_the_job(lab: Lab, here: Path) -> None:
     assert json.loads(muster("run", "-y", "-o", "json", "train.py").stdout)["number"] == 14
+
+
+def test_a_future_that_is_not_played_yet_is_not_said_to_be_unknown(lab: Lab, here: Path) -> None:
+    lab.service.foreseen = replace(WAITS, late=True)
+    told = muster("run", "train.py", "--dry-run", code=1).stdout
+    assert "start    not played yet; see muster ps: no device is free" in told
+    assert "finish   not played yet; see muster ps" in told

@@ -53,3 +53,31 @@ def test_the_first_duration_ever_asked_for_rests_on_no_job() -> None:
     """Lengths of others say nothing of it: the user is believed."""
     known = Likes(ended([1.0] * 10, None)).of(_job("new", 40 * HOUR), 0.0)
     assert (known.jobs, known.same) == (0, False)
+
+
+def command(name: str, seconds: float, asked: float | None, named: str | None = None) -> PastJob:
+    """A job of one command that took some s; `named`: its application."""
+    one = job(name, command=("bash", "run.sh"), duration=asked, application=named)
+    return PastJob(one, 0.0, seconds, True)
+
+
+def test_what_a_job_declares_is_not_overruled_by_jobs_that_declared_nothing_like_it() -> None:
+    """Six of the command took 3 s and said nothing, six more said 5 s: this one says ten minutes."""
+    past = [command(f"p{i}", 3.0, 5.0 if i % 2 else None) for i in range(12)]
+    asked = command("new", 0.0, 600.0).job
+    assert Likes(past[::2]).of(asked, 0.0).jobs == 0
+    assert Likes(past).of(asked, 0.0).length.at(0.5) == pytest.approx(360.0, rel=0.1), "by their parts"
+    like = [command(f"l{i}", 450.0, 500.0) for i in range(30)]
+    assert Likes([*past, *like]).of(asked, 0.0).length.at(0.5) == pytest.approx(450.0, rel=0.2)
+
+
+def test_jobs_of_an_application_that_was_named_are_alike_whatever_they_declare() -> None:
+    past = [command(f"p{i}", 3.0, None, named="a") for i in range(30)]
+    known = Likes(past).of(command("new", 0.0, 600.0, named="a").job, 0.0)
+    assert known.jobs == 30
+    assert known.length.at(0.4) == pytest.approx(3.0, rel=0.1)
+
+
+def test_one_that_declares_nothing_learns_from_those_that_did() -> None:
+    past = [command(f"p{i}", 3.0, 5.0) for i in range(30)]
+    assert Likes(past).of(command("new", 0.0, None).job, 0.0).length.at(0.5) == pytest.approx(3.0)

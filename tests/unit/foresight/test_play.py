@@ -15,13 +15,13 @@ from muster.model.event import NodeLost
 from muster.model.job import Program
 from muster.model.outlook import Outlook, Table
 from muster.model.pool import single_pool
-from muster.model.view import Phase
+from muster.model.view import JobState, Phase
 from muster.policy.registry import POLICIES
 from muster.sim.beliefs import Oracle
 from muster.sim.engine import Engine, Setting
 from muster.sim.truth import Arrival
 from muster.sim.worlds.fixed import Fixed
-from tests.builders import cluster, job, placement, view
+from tests.builders import cluster, job, placement, running, view
 
 HOUR = 3600.0
 
@@ -232,6 +232,51 @@ def test_a_session_ends_by_its_time_limit() -> None:
     waits = forecaster.ask(_with_session(present, 2, 5 * HOUR))[2]
     assert waits.known_start is not None and waits.known_finish is not None
     assert waits.known_finish.middle == waits.known_start.middle + 5 * HOUR
+
+
+def _limited(number: int, seconds: float | None = None) -> JobState:
+    """A job that has held half a node for 10 s and may run for 40."""
+    asked = job(f"j{number}", 4, number=number, duration=seconds, program=Program(time=40.0))
+    half = placement(*(("n0", 1 << bit) for bit in range(4 * number - 4, 4 * number)))
+    return running(asked, half)
+
+
+def test_no_job_is_played_beyond_its_time_limit_nor_those_behind_it() -> None:
+    """Two jobs that would take five minutes are ended after 40 s, 30 s from now."""
+    waits = job("waits", 8, number=3, duration=60.0, program=Program(time=20.0))
+    seen = view(cluster(1), [_limited(1, 300.0), _limited(2, 300.0), waits])
+    outlooks = {n: Outlook(60.0 if n == 3 else 290.0, Table((1.0,) * 8)) for n in (1, 2, 3)}
+    present = Present(replace(seen, outlooks=outlooks), 10.0, POLICIES["fifo"])
+    found = foresee(present, Past(), worlds=4)
+    assert found[1].finish.middle == found[1].finish.high == 40.0
+    start, end = found[3].start, found[3].finish
+    assert start is not None and 40.0 <= start.middle <= 50.0
+    assert end.high <= start.high + 20.0
+
+
+def test_a_first_start_does_not_cost_what_a_stop_does() -> None:
+    """Its user says that a stop costs 20 minutes; nothing is lost when it starts first."""
+    asked = job("j", 2, duration=300.0, pause=1_200.0, number=1)
+    half = placement(("n0", 1), ("n0", 2))
+    known = {1: Outlook(300.0, Table((0.0, 1.0)), spread=0.0)}
+    starts = running(asked, half, phase=Phase.STARTING)
+    for seen in (view(cluster(1), [asked]), view(cluster(1), [starts])):
+        present = Present(replace(seen, outlooks=known), 0.0, POLICIES["fifo"])
+        assert foresee(present, Past(), worlds=4)[1].finish.high < 500.0
+    runs = Present(
+        replace(view(cluster(1), [running(asked, half)]), outlooks=known), 60.0, POLICIES["fifo"]
+    )
+    assert foresee(runs, Past(), worlds=4)[1].finish.high < 500.0
+    again = replace(starts, run=3, generation=3)
+    present = Present(replace(view(cluster(1), [again]), outlooks=known), 0.0, POLICIES["fifo"])
+    assert foresee(present, Past(), worlds=4)[1].finish.middle > 900.0
+
+
+def test_a_job_of_which_nothing_is_known_ends_by_its_time_limit() -> None:
+    present = Present(view(cluster(1), [_limited(1)]), 10.0, POLICIES["fifo"])
+    found = Forecaster().ask(present)[1]
+    assert found.known_finish is not None
+    assert found.known_finish.middle == 40.0
 
 
 def test_a_job_whose_old_node_is_lost_while_it_moves_goes_on_on_its_new_one() -> None:

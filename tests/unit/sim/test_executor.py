@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from muster.model.decision import Decision, Kind
-from muster.model.event import Ended, Event, Migrated, Preempted, Resized, Started
-from muster.model.job import Job
+from muster.model.event import Ended, Event, Migrated, Outcome, Preempted, Resized, Started
+from muster.model.job import Job, Program
 from muster.model.placement import Placement
 from muster.model.reason import Code, Reason
 from muster.model.view import JobState, Phase
@@ -294,3 +294,18 @@ def test_nodes_that_were_added_count() -> None:
     stage.order(Kind.START, 1, placement(("n2", 1), ("n0", 1)))
     assert life.crew is not None
     assert (life.crew.device_type, life.crew.shape) == ("A100", (1, 1))
+
+
+def test_a_run_ends_at_its_time_limit_and_the_next_has_it_anew() -> None:
+    """100 s of work, of which a run may take 60: stopped after 20, the next run has 60 again."""
+    asked = job("limited", program=Program(time=60.0))
+    stage = Stage(Pauses(start=0.0, release=0.0))
+    life = stage.admit(asked)
+    stage.order(Kind.START, 1, ONE, asked)
+    stage.at(20.0)
+    assert stage.executor.next_due() == 60.0
+    stage.order(Kind.PREEMPT, 1, None, asked)
+    stage.at(100.0)
+    stage.order(Kind.START, 3, ONE, asked)
+    (end,) = [each for each in stage.at(500.0) if isinstance(each, Ended)]
+    assert (end.at, end.outcome, life.done) == (160.0, Outcome.FAILED, 80.0)

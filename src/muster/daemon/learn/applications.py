@@ -9,6 +9,7 @@ from zlib import crc32
 from muster.daemon.learn.notes import Kin
 from muster.daemon.learn.progress import Track
 from muster.model.job import Job
+from muster.perf.learnt.declared import order_of
 
 _SILENT = " (silent)"
 """Marks the application of jobs that report nothing: their work has another unit."""
@@ -92,6 +93,9 @@ class Applications:
         name = f"{family} {shape}" if shape else family
         if not reports:
             name += _SILENT
+            if job.application is None and job.duration is not None:
+                # A program's name alone says little: `bash` runs anything.
+                name += f" declared {order_of(job.duration)}"
         batch = own.batch or job.batch or self._batches.get(name)
         largest = own.free.largest or self._largest.get(name, 0)
         return Kin(name, family, shape, batch, reports, largest)

@@ -11,7 +11,7 @@ from muster.daemon.loop.entry import Entry
 from muster.daemon.loop.foretold import finite
 from muster.daemon.loop.job_summaries import JobSummary
 from muster.foresight.play import JobForecast
-from muster.foresight.sessions import is_session, session_end
+from muster.foresight.sessions import is_session, limit_end
 from muster.model.cluster import Cluster
 from muster.model.event import (
     Migrated,
@@ -97,9 +97,11 @@ class Follower:
         forecast = self.forecasts.get(number)
         if forecast is None:
             state = view.jobs[number]
+            limit = limit_end(state, None).middle
             if is_session(state.job):  # ended by whom it serves, unless by its time limit
-                return finite(session_end(state, None).middle)
-            return self._daemon.beliefs.finish(number, view, now)
+                return finite(limit)
+            believed = self._daemon.beliefs.finish(number, view, now)
+            return finite(limit if believed is None else min(believed, limit))
         known = forecast.known_finish
         return None if known is None else known.middle
 

@@ -11,13 +11,18 @@ A job that tells how many steps it has need not have ended: once one is measured
 """
 
 from collections import defaultdict
-from math import exp, log, sqrt
+from math import exp, log, log2, sqrt
 
 from muster.perf.learnt.alike import AlikeLeft
 from muster.perf.learnt.lengths import DECLARED, ENOUGH, Left, Lengths
 
 MOVED = 0.1
 """Least change of the logarithm of a live job's part that counts."""
+
+
+def order_of(declared: float | None) -> int | None:
+    """Return of which order a declared duration is, within a factor of two; None: none was."""
+    return round(log2(declared)) if declared else None
 
 
 class Declarations:

@@ -293,3 +293,5 @@ class Forecast:
     """Similar jobs that it rests on; None: the future was not played."""
     preemption: float | None = None
     """Probability that it is preempted before it ends, 0 to 1."""
+    late: bool = False
+    """Whether there was no time to play the future: what is unknown may be known soon."""

@@ -210,6 +210,19 @@ def test_a_declared_duration_is_believed_less_with_each_like_program_that_ends(
     assert isclose(seconds(beliefs, plain(9), 2), 300.0, rel_tol=0.05)
 
 
+@pytest.mark.parametrize(("named", "expected"), [(None, 600.0), ("sleeps", 3.0)])
+def test_a_declared_duration_is_not_overruled_by_programs_that_declared_nothing_like_it(
+    beliefs: Beliefs, named: str | None, expected: float
+) -> None:
+    """Unless the user says that they are one application: a program's name says little."""
+    for number in range(1, 7):
+        short = job(f"p{number}", 2, command=("sleep", "3"), number=number, application=named)
+        beliefs.holds(short, _held(2), 0.0)
+        beliefs.ended(short, 3.0, succeeded=True)
+    long = job("long", 2, command=("sleep", "600"), duration=600.0, number=9, application=named)
+    assert isclose(seconds(beliefs, long, 2), expected, rel_tol=0.05)
+
+
 def test_a_training_of_unknown_length_takes_as_long_as_its_user_says(beliefs: Beliefs) -> None:
     # A stream: it reports steps, but nobody knows how many there are.
     crew = Crew(beliefs, train("a", duration=600.0))

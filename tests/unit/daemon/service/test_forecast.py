@@ -69,3 +69,10 @@ def test_the_plan_in_words() -> None:
 def test_a_session_is_told_no_end_but_its_time_limit(limit: float | None, finish: float | None) -> None:
     answer = ask(job("s", duration=60.0, program=Program(interactive=0.0, time=limit)))
     assert (answer.finish, answer.basis) == (finish, "its time limit" if limit else "")
+
+
+@pytest.mark.parametrize(("declared", "finish"), [(None, 130.0), (300.0, 130.0), (20.0, 120.0)])
+def test_no_job_is_told_an_end_beyond_its_time_limit(declared: float | None, finish: float) -> None:
+    answer = ask(job("a", duration=declared, program=Program(time=30.0)))
+    assert (answer.start, answer.finish) == (100.0, finish)
+    assert answer.basis == ("its declared duration" if declared == 20.0 else "its time limit")

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from muster.client import Client, Handle
 
 
+LATE = "not played yet; see muster ps"
+"""In place of a time that the daemon had no time to forecast."""
+
+
 def run_request(request: RunRequest, how: Submission, more: FieldOptions | None = None) -> int:
     """Submit the job or jobs, or print every fault of the request; return the exit code."""
     file = request.job_file
@@ -128,13 +132,13 @@ def _start(forecast: Forecast, now: float) -> str:
         return "now"
     why = f": {forecast.reason}" if forecast.reason else ""
     span = _span(forecast.start_low, forecast.start_high, forecast.start, now)
-    return f"{_expected(forecast.start, now)}{span}{why}"
+    return f"{_expected(forecast.start, forecast, now)}{span}{why}"
 
 
 def _finish(forecast: Forecast, now: float) -> str:
     basis = f" (by {forecast.basis})" if forecast.basis else ""
     span = _span(forecast.finish_low, forecast.finish_high, forecast.finish, now)
-    return f"{_expected(forecast.finish, now)}{span}{basis}"
+    return f"{_expected(forecast.finish, forecast, now)}{span}{basis}"
 
 
 def _risk(forecast: Forecast) -> str:
@@ -153,5 +157,7 @@ def _span(low: float | None, high: float | None, middle: float | None, now: floa
     return f", {' to '.join(ends)} (80% interval)"
 
 
-def _expected(at: float | None, now: float) -> str:
-    return "unknown" if at is None else f"in {clock(max(0.0, at - now))}, at {moment(at)}"
+def _expected(at: float | None, forecast: Forecast, now: float) -> str:
+    if at is None:
+        return LATE if forecast.late else "unknown"
+    return f"in {clock(max(0.0, at - now))}, at {moment(at)}"

@@ -2,8 +2,7 @@
 
 A time is told only if it rests on something: a start only if the job starts at once, since jobs ahead,
 preemption and growth of others move any later one by more than it is away; a finish only from a
-declared duration, from declared work and a speed that similar jobs have shown, or from a session's time
-limit.
+declared duration, from declared work and a speed that similar jobs have shown, or from a time limit.
 """
 
 from collections.abc import Sequence
@@ -21,6 +20,8 @@ from muster.model.view import View
 from muster.policy.base import Policy
 from muster.wire.api.records import Forecast
 
+BY_LIMIT = "its time limit"
+"""What a finish rests on of which nothing else is known."""
 SHOWN = 0.5
 """Spread above which a speed is only assumed: that of a step nobody has reported is 0.69."""
 
@@ -65,9 +66,17 @@ def waiting_for(found: Forecast, awaited: Sequence[Dependency]) -> Forecast:
 
 def _takes(outlook: Outlook | None, job: Job, view: View, workers: int) -> tuple[float | None, str]:
     """Return the s it would run with these workers, None if unknown, and what that rests on."""
+    takes, basis = _works(outlook, job, view, workers)
+    limit = job.program.time
+    if limit is not None and (takes is None or limit < takes):
+        return limit, BY_LIMIT
+    return takes, basis
+
+
+def _works(outlook: Outlook | None, job: Job, view: View, workers: int) -> tuple[float | None, str]:
+    """Return the same without a time limit."""
     if is_session(job):
-        limit = job.program.time
-        return limit, "its time limit" if limit is not None else ""
+        return None, ""
     if job.duration is not None:
         return job.duration, "its declared duration"
     if job.work is None or outlook is None or not outlook.timed or outlook.spread > SHOWN:

@@ -7,6 +7,7 @@ import structlog
 from muster.daemon.foresight.foresight import LiveForesight
 from muster.daemon.foresight.messages import ForesightError
 from muster.daemon.loop.foretold import foretold
+from muster.daemon.service.submitting.forecast import BY_LIMIT
 from muster.foresight.play import JobForecast
 from muster.foresight.submitting import Submitting
 from muster.model.job import Job
@@ -15,7 +16,7 @@ from muster.wire.api.records import Forecast
 
 log = structlog.get_logger()
 
-PATIENCE = 2.0
+PATIENCE = 10.0
 """s that a submission waits for its forecast."""
 
 
@@ -30,12 +31,14 @@ async def played(
         said: JobForecast = await foresight.ask(question, within=PATIENCE)
     except ForesightError as error:
         log.info("no forecast of a submission", problem=str(error))
-        return found
+        return replace(found, late=True)
     told = dict(foretold(said))
     start, finish = told.pop("predicted_start"), told.pop("predicted_finish")
     if found.starts_now:
         start, told["start_low"], told["start_high"] = found.start, None, None
     basis = found.basis
-    if said.jobs:
+    if said.limited:
+        basis = BY_LIMIT
+    elif said.jobs:
         basis = "1 similar job" if said.jobs == 1 else f"{said.jobs} similar jobs"
     return replace(found, start=start, finish=finish, basis=basis if finish else "", **told)
