@@ -16,7 +16,7 @@ from muster.wire.api.records import Forecast
 
 log = structlog.get_logger()
 
-PATIENCE = 10.0
+PATIENCE = 2.0
 """s that a submission waits for its forecast."""
 
 
