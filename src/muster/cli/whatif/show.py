@@ -8,7 +8,7 @@ from muster.wire.api.whatif_records import FigureRecord, IntervalRecord, WhatIfJ
 
 SHOWN = 20
 """Jobs of the table, unless all are asked for."""
-WIDEST, SOON = 20.0, 60.0
+WIDEST, SOON = 20.0, 10.0
 """Ratio of the ends of an interval, in time from now and each at least that many s, beyond which a time
 is unknown."""
 _ORDER = ("new", "never", "later", "earlier", "unclear", "same")
