@@ -25,4 +25,4 @@ def test_a_future_that_there_was_no_time_to_play_is_told_as_such() -> None:
     busy: Any = Busy()
     found = asyncio.run(played(busy, FOUND, job("next"), None))
     assert found.late and found.start is None
-    assert busy.within == PATIENCE == 10.0, "as docs/how-to/forecasts.md says"
+    assert busy.within == PATIENCE == 2.0, "as docs/how-to/forecasts.md says"
