@@ -38,7 +38,7 @@ def two_gangs(now: float) -> View:
 
 
 def risk(waited: float, spread: float = 0.0) -> float:
-    """Of `long` after so many hours in a crowd of two, all work left taking 2.5 h."""
+    """The risk of `long` after waiting this many hours in a crowd of two; 2.5 h of work are left."""
     hours = (1.5, 0.0, spread, 0.0, waited, 2 * waited, 2.0)
     found = risks(np.array([[each] for each in hours]), 2.5)
     return float(found[0])
