@@ -43,6 +43,8 @@ ANYWAY = 30.0
 QUIET = 20.0
 """Least s between two forecasts of what has not changed, for each s that one takes: a twentieth of a
 core, however long the queue."""
+AGAIN = 10.0
+"""s from a fault of ours to the next forecast."""
 
 
 class LiveForesight:
@@ -150,6 +152,14 @@ class LiveForesight:
     # --- forecasts of all jobs ---
 
     async def _run(self) -> None:
+        while True:
+            try:
+                await self._follow()
+            except Exception:  # the daemon does without forecasts, not the other way round
+                log.exception("forecasts failed; they are made again soon", seconds=AGAIN)
+                await asyncio.sleep(AGAIN)
+
+    async def _follow(self) -> None:
         """Forecast after every change, the newest state each time."""
         version = self._daemon.view.version
         if self._daemon.view.jobs or self._daemon.store.notes(KIND, 1):
