@@ -175,12 +175,22 @@ async def _watch(
         now = running.daemon.clock.now()
         if now > pruned + PRUNE_EVERY:
             pruned = now
-            await asyncio.to_thread(executor.prune, now - RETENTION)
-            await running.service.prune_packs(now - RETENTION)
-            await _forget_old(store, now, options.keep_jobs)
+            await _clean_up(options, running, store, executor, now)
         if now > looked + LOOK_AT_ALL_EVERY:  # not at the start, when everybody waits for the daemon
             looked = now
             look_at_all()
+
+
+async def _clean_up(
+    options: UpOptions, running: RunningDaemon, store: Store, executor: Executor, now: float
+) -> None:
+    """Delete what is too old."""
+    try:
+        await asyncio.to_thread(executor.prune, now - RETENTION)
+        await running.service.prune_packs(now - RETENTION)
+        await _forget_old(store, now, options.keep_jobs)
+    except Exception:  # the watch over the claim and the daemon must go on
+        log.exception("could not delete what is too old; tried again later", seconds=PRUNE_EVERY)
 
 
 async def _forget_old(store: Store, now: float, keep_jobs: float) -> None:
