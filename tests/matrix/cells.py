@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from muster.runtime.launch.history import History
 from muster.runtime.launch.launcher import JobOverError, LaunchOutcome
 from tests.matrix.feature import CLOSE, EXACT, NOISE, REFUSED, Feature, Result
 from tests.matrix.features import features
@@ -65,12 +66,15 @@ def run_cell(feature: Feature, event: str, folder: Path, device: str = "cpu") ->
     if outcome.code != 0 or not disturbed:
         return _failed(feature, event, outcome.error or f"over before its {event}", said)
     exact = CLOSE if device == "cpu" else GPU_CLOSE
-    return _judged(feature, event, folder, outcome.history.step, exact)
+    return _judged(feature, event, folder, outcome.history, exact)
 
 
-def _judged(feature: Feature, event: str, folder: Path, steps: int, exact: float) -> Cell:
+def _judged(feature: Feature, event: str, folder: Path, history: History, exact: float) -> Cell:
+    steps = history.step
     found: Result = torch.load(folder / "out.pt")
-    apart = feature.difference(found, plain(feature, steps, folder))
+    expected = plain(feature, steps, folder)
+    last = [each.step - 1 for each in history.changes if each.cause == "failure"]
+    apart = feature.difference(feature.excused(found, expected, last), expected)
     if apart <= exact or feature.verdict != NOISE:
         verdict = EXACT if apart <= exact else DIFFERENT
         good = verdict == EXACT and feature.verdict in (EXACT, NOISE)

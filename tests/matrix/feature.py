@@ -4,7 +4,7 @@ The body of the loop is shared: in plain torch `backward` is the mean's `.backwa
 is `ctx.backward`. So whatever differs in the result was done by Muster.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,10 @@ class Feature:
             for name in plain
             if plain[name].is_floating_point()
         )
+
+    def excused(self, found: Result, plain: Result, last: Sequence[int]) -> Result:
+        """Return the result with what a kill may take with it filled in; `last`: steps before kills."""
+        return found
 
     def noise(self, found: Result, train: "Train") -> float:
         """Return how far a random training is from plain ones, in `unit`."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.matrix.cells import DIFFERENT, FAILED, Cell, run_cell
 from tests.matrix.feature import CLOSE, EXACT, NOISE, REFUSED
@@ -53,6 +54,16 @@ def test_a_result_that_differs_is_not_good(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(one, "difference", lambda *results: 1e-6 + real(*results), raising=False)
     cell = run_cell(one, "resize", tmp_path)
     assert (cell.verdict, cell.good) == (DIFFERENT, False)
+
+
+@pytest.mark.parametrize(("missing", "good"), [(7, True), (6, False)])
+def test_a_tracker_may_miss_the_step_before_a_kill_and_no_other(missing: int, good: bool) -> None:
+    one = features()["TensorBoard"]
+    losses = torch.linspace(2.0, 1.0, 12)
+    found, plain = {"logged": losses.clone()}, {"logged": losses, "weight": torch.ones(1)}
+    found["weight"], found["logged"][missing] = torch.ones(1), torch.nan
+    apart = one.difference(one.excused(found, plain, [7]), plain)
+    assert (apart <= CLOSE) == good
 
 
 def test_a_refusal_in_other_words_is_not_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

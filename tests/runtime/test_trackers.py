@@ -28,6 +28,12 @@ class Writer:
         self.calls.append("close")
 
 
+def before_kills(job: Job) -> set[int]:
+    """The steps that may count though their primary was killed before it had logged them."""
+    changes = job.history.changes
+    return {change.step - 1 for change in changes if change.cause == "failure"}
+
+
 def test_calls_reach_the_writer_on_the_primary_only() -> None:
     places: list[tuple[str, int] | None] = [None, ("run", 4), None, ("run", 6)]
     started: list[tuple[str, int]] = []
@@ -59,9 +65,7 @@ def test_tensorboard_shows_one_run_over_a_resize_a_kill_and_a_resumption(tmp_pat
         job.kill("worker-1")
         job.kill("worker-2")
         assert job.wait(LONG).code == 1
-        # A step may count and its primary be killed before it has logged it.
-        changes = job.history.changes
-        unlogged = {change.step - 1 for change in changes if change.cause == "failure"}
+        unlogged = before_kills(job)
     with Job(tmp_path, *args, script=TRACKED, workers=1) as job:
         job.finish()
     (run,) = (tmp_path / "runs").iterdir()
@@ -82,8 +86,10 @@ def test_mlflow_shows_one_run_over_a_kill(tmp_path: Path, monkeypatch: pytest.Mo
         job.kill("worker-0")
         job.wait_members(1, LONG)
         job.finish()
+        unlogged = before_kills(job)
     client = mlflow.MlflowClient((tmp_path / "mlruns").as_uri())
     (experiment,) = [e for e in client.search_experiments() if e.name == "muster"]
     (run,) = client.search_runs([experiment.experiment_id])
     steps = {metric.step for metric in client.get_metric_history(run.info.run_id, "loss")}
-    assert steps == set(range(20 * tasks.STEPS))
+    done = set(range(20 * tasks.STEPS))
+    assert done - unlogged <= steps <= done

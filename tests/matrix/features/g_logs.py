@@ -2,7 +2,7 @@
 
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ class Logged(Feature):
     """A training that logs its losses; subclasses know a tracker."""
 
     lost = 0
-    """Most steps that a primary may take with it when it is killed."""
+    """Most steps that a primary may take with it when it is killed, beside its last one."""
 
     def start(self, folder: Path, run: str, step: int) -> Any:
         """Open the tracker, to continue a run."""
@@ -55,6 +55,14 @@ class Logged(Feature):
     def result(self, parts: Parts) -> Result:
         return {**super().result(parts), "logged": torch.tensor(parts.more["logged"])}
 
+    def excused(self, found: Result, plain: Result, last: Sequence[int]) -> Result:
+        """A step may count and its primary be killed before it has logged it."""
+        logged = found["logged"].clone()
+        for step in last:
+            if logged[step].isnan():
+                logged[step] = plain["logged"][step]
+        return {**found, "logged": logged}
+
     def difference(self, found: Result, plain: Result) -> float:
         """Trackers round to float32."""
         logged, there = found.pop("logged"), plain.pop("logged")
@@ -68,7 +76,7 @@ class Logged(Feature):
 
 class TensorBoard(Logged):
     title = "TensorBoard"
-    note = "`ctx.tracker(start)`; every step once, in one run"
+    note = "`ctx.tracker(start)`; every step once, in one run; a kill may take its last step along"
     needs = "tensorboard"
 
     def start(self, folder: Path, run: str, step: int) -> Any:
