@@ -61,14 +61,17 @@ class RayLab:
         self._await("head")
 
     def add(self, *names: str, gpus: int = 2, cpus: int = 4, labels: str = "") -> None:
-        """Add nodes, all at once; labels as in "rack=r0,ray.io/accelerator-type=V100"."""
+        """Add nodes; labels as in "rack=r0,ray.io/accelerator-type=V100".
+
+        One after the other: two that start at once on one machine may choose the same name for the
+        socket of their object store, and the one that loses is given up after 30 s.
+        """
         for name in names:
             self._launch(
                 name,
                 *("--address", self.address, "--num-cpus", str(cpus), "--num-gpus", str(gpus)),
                 *(("--labels", labels) if labels else ()),
             )
-        for name in names:
             self._await(name)
 
     def kill(self, name: str, program: str = "raylet") -> None:
