@@ -11,6 +11,7 @@ import pytest
 from tests.engines.conftest import MakeRay
 from tests.engines.ray_cluster import RayCluster
 from tests.engines.ray_lab import RayLab
+from tests.engines.scripts import GANG, ONCE
 from tests.live.daemons import LONG, MUSTER, environment, processes, until
 from tests.live.steps import Training
 
@@ -20,21 +21,6 @@ HELD = (
     "import ray,sys; ray.init(sys.argv[1], logging_level=40);"
     "print(ray.available_resources().get('GPU', 0))"
 )
-ONCE = "echo $MUSTER_GENERATION >> starts; until test -e go; do sleep 0.05; done"
-GANG = """
-import os
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-model(torch.full((2, 4), float(dist.get_rank()))).sum().backward()
-total = torch.tensor([dist.get_rank() + 1.0])
-dist.all_reduce(total)
-print(f"{dist.get_rank()} of {dist.get_world_size()}: {total.item():.0f}", flush=True)
-dist.destroy_process_group()
-"""
 
 
 def test_a_job_runs_on_a_node_that_ray_lends(ray_lab: RayLab, on_ray: MakeRay) -> None:

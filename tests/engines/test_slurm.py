@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines.scripts import GANG, ONCE
 from tests.engines.slurm_cluster import SlurmCluster, host_of
 from tests.engines.slurm_lab import SlurmLab, missing, slurm_lab
 from tests.live.daemons import LONG, until
@@ -15,21 +16,6 @@ from tests.live.steps import Training
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
-
-ONCE = "echo $MUSTER_GENERATION >> starts; until test -e go; do sleep 0.05; done"
-GANG = """
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-model(torch.full((2, 4), float(dist.get_rank()))).sum().backward()
-total = torch.tensor([dist.get_rank() + 1.0])
-dist.all_reduce(total)
-print(f"{dist.get_rank()} of {dist.get_world_size()}: {total.item():.0f}", flush=True)
-dist.destroy_process_group()
-"""
 
 
 @pytest.fixture
