@@ -2,27 +2,33 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from muster.daemon.foresight import foresight
+from muster.daemon.loop import loop
 from muster.ports import Report
 from tests.contract.fake_executor import FakeExecutor, Machine
 from tests.unit.daemon.running_daemons import ANN, LONG, program, running_daemon
 
 
-class BrokenExecutor(FakeExecutor):
-    """Fails where it is asked what came true."""
+class ClosedExecutor(FakeExecutor):
+    """Notes that it was closed."""
 
     closed = False
 
-    def collect(self) -> Sequence[Report]:
-        raise KeyError("a fault of ours")
-
     def close(self) -> None:
         self.closed = True
+
+
+class BrokenExecutor(ClosedExecutor):
+    """Fails where it is asked what came true."""
+
+    def collect(self) -> Sequence[Report]:
+        raise KeyError("a fault of ours")
 
 
 def test_a_daemon_that_fails_logs_where_and_closes_what_it_has_opened(tmp_path: Path) -> None:
@@ -82,3 +88,30 @@ def test_forecasts_go_on_after_one_that_failed(tmp_path: Path, monkeypatch: pyte
                 await told.wait()
 
     asyncio.run(scene())
+
+
+def test_a_snapshot_that_fails_logs_where_and_does_not_keep_the_daemon_from_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = ClosedExecutor(Machine())
+
+    async def scene() -> None:
+        async with running_daemon(tmp_path, executor=executor) as running:
+            failing = asyncio.Event()
+
+            async def fails(state: object) -> list[bytes]:
+                failing.set()
+                raise KeyError("a fault of ours")
+
+            monkeypatch.setattr(loop, "encoded", fails)
+            running.daemon.pace = replace(running.daemon.pace, snapshot=1)
+            await running.service.submit(ANN, program("train", "live"))
+            async with asyncio.timeout(LONG):
+                await failing.wait()
+
+    with capture_logs() as logged:
+        asyncio.run(scene())
+    failed = next(each for each in logged if each["log_level"] == "error")
+    assert failed["event"] == "snapshot failed"
+    assert failed["exc_info"]
+    assert executor.closed

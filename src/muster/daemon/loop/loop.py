@@ -454,14 +454,16 @@ class Daemon:
     async def snapshot(self) -> None:
         """Save the state, so that a restart need not fold the whole journal."""
         seq, self._unsaved = self.seq, 0
-        body, *parts = await encoded(self.state)
         try:
+            body, *parts = await encoded(self.state)
             # One by one: what is to be written meanwhile goes in between.
             for number, part in enumerate(parts):
                 await self._write(self.store.snapshot_part, seq, number, part)
             await self._write(self.store.snapshot, seq, body, len(parts))
         except StoreError as error:
             log.warning("snapshot failed", problem=str(error))
+        except Exception:  # the journal has everything; nobody else looks at how this ended
+            log.exception("snapshot failed")
         for call in self.saved:
             _attempt(call)
 
