@@ -15,8 +15,8 @@ real processes, compares the parameters with those of one process of plain torch
 the order of the samples by itself, writes this page, and fails if a cell differs.
 
 What is random by nature is judged by its loss: that of plain torch over 20 seeds has a mean and a
-standard deviation, and four of those are allowed. bf16 may differ from plain bf16 by as much as that
-differs from float32.
+standard deviation, and four of those are allowed. bf16 may differ from plain bf16 by twice as much as
+that differs from float32, since both round.
 
 | | |
 |---|---|

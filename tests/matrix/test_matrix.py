@@ -1,13 +1,15 @@
 """The matrix is whole and its page is true: every cell runs with `make matrix`, two of them here."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from tests.matrix.cells import DIFFERENT, FAILED, Cell, run_cell
-from tests.matrix.feature import CLOSE, EXACT, NOISE, REFUSED
+from tests.matrix.cells import DIFFERENT, FAILED, Cell, plain, run_cell
+from tests.matrix.feature import BATCH, CLOSE, EXACT, NOISE, REFUSED, Backward, Parts
 from tests.matrix.features import features
+from tests.matrix.features.a_plain import Half
 from tests.matrix.page import PAGE, written
 
 
@@ -56,13 +58,41 @@ def test_a_result_that_differs_is_not_good(tmp_path: Path, monkeypatch: pytest.M
     assert (cell.verdict, cell.good) == (DIFFERENT, False)
 
 
+class HalfInShares(Half):
+    """Plain torch that sums the gradients of three shares, weighted by their samples or all alike."""
+
+    alike = False
+
+    def body(self, parts: Parts, batch: Any, backward: Backward, step: int) -> None:
+        x, y = batch
+        parts.optimizer.zero_grad()
+        for share in (slice(0, 5), slice(5, 10), slice(10, BATCH)):
+            losses = self.losses(parts, (x[share], y[share]))
+            (losses.mean() / 3 if self.alike else losses.sum() / BATCH).backward()
+        parts.optimizer.step()
+
+
+@pytest.mark.parametrize("alike", [False, True])
+@pytest.mark.parametrize("steps", [8, 18, 33])
+def test_shares_in_bf16_are_within_its_noise_and_wrong_weights_are_not(
+    tmp_path: Path, steps: int, alike: bool
+) -> None:
+    half, shares = Half(), HalfInShares()
+    shares.alike = alike
+    noise = half.noise(
+        plain(shares, steps, tmp_path), lambda one, seed: plain(one, steps, tmp_path, seed)
+    )
+    assert (noise <= half.close) == (not alike)
+
+
 @pytest.mark.parametrize(("missing", "good"), [(7, True), (6, False)])
 def test_a_tracker_may_miss_the_step_before_a_kill_and_no_other(missing: int, good: bool) -> None:
     one = features()["TensorBoard"]
     losses = torch.linspace(2.0, 1.0, 12)
-    found, plain = {"logged": losses.clone()}, {"logged": losses, "weight": torch.ones(1)}
-    found["weight"], found["logged"][missing] = torch.ones(1), torch.nan
-    apart = one.difference(one.excused(found, plain, [7]), plain)
+    found = {"logged": losses.clone(), "weight": torch.ones(1)}
+    expected = {"logged": losses, "weight": torch.ones(1)}
+    found["logged"][missing] = torch.nan
+    apart = one.difference(one.excused(found, expected, [7]), expected)
     assert (apart <= CLOSE) == good
 
 
