@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import fsspec
+
 PROGRAMS = Path(os.environ.get("MUSTER_S3_SERVER", Path(__file__).parent.parent / ".s3/bin"))
 MISSING = "no S3 server: make s3 installs one"
 PARTS = ("account", "container", "object", "proxy")
@@ -53,6 +55,8 @@ def s3_server(folder: Path) -> Iterator[dict[str, str]]:
     try:
         for part, port in ports.items():
             _await(folder, part, port)
+        # Clients of a server before this one, made with the same arguments, would be used again.
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
         yield {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['proxy']}",
             "AWS_ACCESS_KEY_ID": "test:tester",
