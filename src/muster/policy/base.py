@@ -70,6 +70,9 @@ class Shares:
     merits: Callable[[], Merits] | None = field(default=None, compare=False)
     """Returns how the jobs were ranked: worked out only where reasons are given. None: by priority and
     age."""
+    asks: bool = False
+    """Whether it asks for every cycle that it needs (`again`); else there is one every so often while
+    jobs wait."""
 
 
 class Policy(Protocol):

@@ -39,7 +39,7 @@ from muster.model.pool import Entitlements
 from muster.model.view import Phase, View
 from muster.policy.base import Allocation, Shares, exactly
 from muster.policy.market.ample import best_for_all, may_fit, uniform
-from muster.policy.market.bids import STANDS, Alike, Bid, BidMemory, Dues, Trial, bid_on
+from muster.policy.market.bids import STANDS, Alike, Bid, BidMemory, Dues, Measured, Trial, bid_on
 from muster.policy.market.deal import Offer, deal
 from muster.policy.market.offers import table_of
 from muster.policy.market.price_list import PriceList, price_all
@@ -115,13 +115,7 @@ class Muster:
                 continue
             bid.turn = turned.get(number)
             pools[job.pool].append(bid)
-        measured, seen = {}, memory.measured
-        for bids in pools.values():
-            for bid in bids:
-                if bid.here_only is not None or bid.number in seen:  # few jobs, in most cycles
-                    known = bid.remember(seen.get(bid.number, ()), now - self.horizon, now)
-                    if known:
-                        measured[bid.number] = known
+        measured = self._remembered(pools, memory.measured, now)
         again, trials, turns = inf, dict[int, Trial](), dict[int, bool]()
         prices, margins, crowded = {}, {}, dict[int, float]()
         deals: list[tuple[Sequence[Bid], Collection[int]]] = []
@@ -136,15 +130,32 @@ class Muster:
             turns |= deal_out.turns
             crowded |= deal_out.urgency.crowded
         made = {bid.number: bid.origin for bids in pools.values() for bid in bids}
-        dues = Dues(now, crowded)
-        kept = replace(memory, bids=made, measured=measured, trials=trials, turns=turns, dues=dues)
+        calm = memory.calm.on(view, now)
+        if _some_wait(view, allocations):
+            again = min(again, calm.next_look(now, self.horizon))
+        noted = replace(memory, bids=made, measured=measured, trials=trials, turns=turns)
+        kept = replace(noted, dues=Dues(now, crowded), calm=calm)
         return Shares(
             tuple(allocations),
             replace(kept, prices=prices, margins=margins),
             steers=True,
             again=again,
+            asks=True,
             merits=partial(by_worth, deals),
         )
+
+    def _remembered(
+        self, pools: Mapping[str, list[Bid]], seen: Mapping[int, tuple[Measured, ...]], now: float
+    ) -> dict[int, tuple[Measured, ...]]:
+        """Return what was measured of jobs on more nodes than they need, as long as it counts."""
+        found = {}
+        for bids in pools.values():
+            for bid in bids:
+                if bid.here_only is not None or bid.number in seen:  # few jobs, in most cycles
+                    known = bid.remember(seen.get(bid.number, ()), now - self.horizon, now)
+                    if known:
+                        found[bid.number] = known
+        return found
 
 
 class _Deal:
@@ -409,6 +420,12 @@ class _Deal:
             elif not bid.held:
                 self.again = min(self.again, moment)
         return found
+
+
+def _some_wait(view: View, allocations: Iterable[Allocation]) -> bool:
+    """Whether a job waits, or will."""
+    left_out = any(not each.most for each in allocations)
+    return left_out or any(each.phase is Phase.WAITING for each in view.jobs.values())
 
 
 def _holds(bid: Bid) -> bool:

@@ -301,7 +301,7 @@ class Engine:
             frame, facts = self._once()
             cycles += len(self.ended) == ended
             yield frame
-            if not any(isinstance(fact, _FREES) for fact in facts):
+            if not frame.decided.unmet or not any(isinstance(fact, _FREES) for fact in facts):
                 break
 
     def _once(self) -> tuple[Frame, list[Event]]:
@@ -323,8 +323,8 @@ class Engine:
             facts += self.executor.collect()
             self._fold(facts)
         self._idle = 0 if facts else self._idle + 1
-        waits = self.setting.steady or any(
-            decision.kind in _LEAVES_WAITING for decision in decided.decisions
+        waits = self.setting.steady or (
+            not decided.asks and any(each.kind in _LEAVES_WAITING for each in decided.decisions)
         )
         again = decided.again if decided.again > now else inf
         self._tick = min(again, now + self.setting.interval if waits else inf)

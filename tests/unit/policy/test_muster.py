@@ -506,3 +506,23 @@ def test_a_job_that_was_changed_often_is_changed_for_a_larger_gain_only() -> Non
         view = builders.view(EIGHT, [state])
         dealt = counts(ask(view, {"a": Outlook(1e6, nearly)}, now=1_000.0))
         assert dealt == {"a": workers}
+
+
+def test_the_longer_nothing_has_happened_the_later_it_looks_again() -> None:
+    """`b` waits for all devices, which `a` has for hours. After an hour something happens."""
+    four = builders.cluster(1, builders.node_set(devices=4))
+    whole: dict[str, Any] = {"gang": 4, "most": 4}
+    jobs: list[Job | JobState] = [
+        on(job("a", **whole), *each_device("n0", 4), since=0.0),
+        job("b", priority=-9, **whole),
+    ]
+    outlooks = {"a": Outlook(8e4, LINEAR), "b": Outlook(8e4, LINEAR)}
+    seen, memory, looks, now = builders.view(four, jobs), None, list[float](), 0.0
+    for _ in range(6):
+        shares = ask(seen, outlooks, now, memory=memory)
+        assert shares.asks
+        memory, now = shares.memory, shares.again
+        looks.append(now)
+    assert looks == [60.0, 120.0, 240.0, 480.0, 960.0, 1560.0]
+    changed = replace(seen, version=seen.version + 1)
+    assert ask(changed, outlooks, 3600.0, memory=memory).again == 3660.0

@@ -17,6 +17,7 @@ from muster.core.cycle.serve_sections import serve_sections
 from muster.core.cycle.standing import Standing
 from muster.core.cycle.start_gangs import keep_promises
 from muster.core.cycle.steering.staff_servers import staff_servers
+from muster.core.cycle.steering.wanted import is_unmet
 from muster.core.planners.approve import Approval, ApprovalReport
 from muster.core.planners.proposal import CycleQuestion, Planners, Proposal
 from muster.core.quotas.pools import entitle
@@ -59,6 +60,10 @@ class Decisions:
     """Jobs that the policy gives workers, the most urgent first, then as it ranks those that wait."""
     approved: ApprovalReport | None = None
     """How many claims of planners were approved; None: there are no planners."""
+    asks: bool = False
+    """Whether `again` tells of every cycle that waiting jobs need; else there is one every so often."""
+    unmet: bool = True
+    """Whether somebody may take what comes free by these decisions; else it needs no cycle."""
 
 
 class Cycle:
@@ -149,6 +154,8 @@ class Cycle:
             min((*again, approval.again, next_clearing(standing, now), standing.plans.again)),
             tuple(dict.fromkeys((*(each.job for each in wanted if each.most), *left_out))),
             approval.told(),
+            all(share.asks for share in (*shares, *proposed)),
+            bool(proposals) or is_unmet(cycle),
         )
 
     def _proposals(self, asked: CycleQuestion) -> tuple[tuple[Proposal, ...], tuple[Section, ...]]:

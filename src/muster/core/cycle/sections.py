@@ -39,6 +39,8 @@ class SectionShares:
     """Gangs that no device type holds alone, of a policy that steers: they queue (`straddle`)."""
     merits: Callable[[], Merits] | None = field(default=None, compare=False)
     """How the policy ranked them; only where they are planned."""
+    asks: bool = False
+    """Whether `again` is all the cycles that it needs while jobs wait."""
 
 
 class Sections:
@@ -127,7 +129,7 @@ def allocate(
         given = (share.allocations, share.steers, share.again, share.memory)
         gangs = tuple(_straddling(part, entitled)) if share.steers else ()
         merits = share.merits or partial(by_age, part.jobs.values(), now)
-        yield SectionShares(name, section.pools, *given, gangs, merits)
+        yield SectionShares(name, section.pools, *given, gangs, merits, share.asks)
 
 
 def _straddling(view: View, entitled: Entitlements) -> Iterator[Allocation]:

@@ -13,6 +13,7 @@ from muster.model.job import Job, Role
 from muster.model.outlook import Outlook
 from muster.model.view import JobState, View
 from muster.policy.base import Allocation
+from muster.policy.market.calm import Calm
 from muster.policy.market.deal import Offer
 from muster.policy.market.price_list import PriceList
 from muster.policy.market.prices import Array, gains, sizes, upto
@@ -123,6 +124,7 @@ class BidMemory:
     )
     """What a device was worth in the last deal, by pool and type: where the next one begins."""
     dues: Dues | None = None
+    calm: Calm = field(default_factory=Calm)
 
     def recall(self, job: Job, outlook: Outlook) -> Curves | None:
         """Return the job's curves, if its speed and request are unchanged."""

@@ -57,6 +57,26 @@ def has_all(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
     return kind.device_type == allocation.device_type
 
 
+def is_unmet(cycle: CycleState) -> bool:
+    """Whether somebody may take more than this cycle could give: a job that has less than its policy
+    wants, or any gang that waits where pools lend or jobs queue."""
+    jobs = cycle.view.jobs
+    if cycle.queued or len(cycle.view.pools.pools) > 1:
+        return True
+    return not all(_gets_all(cycle, jobs[number], each) for number, each in cycle.steered.items())
+
+
+def _gets_all(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
+    """Whether a job has what the policy wants, or will have by this cycle's decisions."""
+    outcome, number = cycle.outcome, state.number
+    change = outcome.starts.get(number) or outcome.resizes.get(number)
+    if change is not None:
+        return change.placement.count(Role.WORKER) >= allocation.most
+    if not allocation.most or number in outcome.moves:
+        return number not in outcome.moves
+    return number not in outcome.stops and has_all(cycle, state, allocation)
+
+
 def elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
     """Whether the policy wants the job on another device type."""
     assert state.placement is not None
