@@ -62,8 +62,14 @@ class Trials:
                     found[bid.number] = Trial(workers, self.now, _failed(found, bid), True, where)
                     self._lend(bid, where, workers)
                     break
-        again = min([self._again(bid, found) for bid in bids], default=inf) if idle else inf
-        return found, again
+        return found, self._next(bids, found) if idle else inf
+
+    def _next(self, bids: Sequence[Bid], found: Mapping[int, Trial]) -> float:
+        """Return when a trial ends, or the next could begin: after the one that is open, and if there
+        is anything to lend."""
+        if any(trial.open for trial in found.values()):
+            bids = [bid for bid in bids if bid.number in found and found[bid.number].open]
+        return min([self._again(bid, found) for bid in bids], default=inf)
 
     def _goes_on(self, bid: Bid, trial: Trial) -> Trial | None:
         """Return the trial after this moment; None: it ended without an answer."""
@@ -125,7 +131,7 @@ class Trials:
         trial = found.get(bid.number)
         if trial is not None and trial.open:
             moments: tuple[float, ...] = (self._enough(bid), trial.since + self.horizon)
-        elif not _could(bid):
+        elif not _could(bid) or (bid.held and (self._elsewhere(bid) or self._more(bid)) is None):
             return inf
         elif trial is None or not trial.failed:
             moments = (self._enough(bid),)
