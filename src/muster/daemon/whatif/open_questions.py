@@ -76,6 +76,10 @@ async def _answer(
         # The last line of a traceback says what it was; the rest is for the log.
         question.problem = f"cannot be played: {str(error).strip().splitlines()[-1]}"
         question.failed = True
+    except Exception as error:  # else it would stay open, and its user could ask nothing else
+        log.exception("a what-if failed", id=key)
+        question.problem = f"cannot be played: {type(error).__name__}: {error} (see the daemon's log)"
+        question.failed = True
     else:
         if isinstance(found, str):
             question.problem = found

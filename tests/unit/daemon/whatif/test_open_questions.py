@@ -1,6 +1,7 @@
 """Questions that cannot be played."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
@@ -16,22 +17,32 @@ from muster.foresight.whatif.changes import PolicyChange
 TRACEBACK = "Traceback (most recent call last):\n  File x\nMemoryError: too many jobs\n"
 
 
-class Dying:
-    """A process that plays futures, and dies of each."""
+@dataclass
+class Failing:
+    """What plays futures, and fails at each."""
+
+    error: Exception
 
     async def ask(self, question: object, **_: Any) -> object:
-        raise ForesightError(TRACEBACK)
+        raise self.error
 
 
-def test_a_failure_to_play_is_the_daemons_and_told_in_a_line() -> None:
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ForesightError(TRACEBACK), r"^cannot be played: MemoryError: too many jobs$"),
+        (KeyError("pool"), r"^cannot be played: KeyError: 'pool' \(see the daemon's log\)$"),
+    ],
+)
+def test_a_failure_to_play_is_the_daemons_and_told_in_a_line(error: Exception, told: str) -> None:
     async def asked() -> None:
-        questions, foresight = OpenQuestions(), cast("LiveForesight", Dying())
+        questions, foresight = OpenQuestions(), cast("LiveForesight", Failing(error))
         found = questions.ask("a1", "ada", WhatIfQuestion((PolicyChange("srtf"),)), foresight)
         assert found.task is not None
         await found.task
         service = WhatIfService.__new__(WhatIfService)
         service._asked = questions
-        with pytest.raises(UnavailableError, match=r"^cannot be played: MemoryError: too many jobs$"):
+        with pytest.raises(UnavailableError, match=told):
             await service.what_if(Caller("ada"), "a1")
         assert questions.of("ada") is None, "another may be asked"
 
