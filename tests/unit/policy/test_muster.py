@@ -523,6 +523,6 @@ def test_the_longer_nothing_has_happened_the_later_it_looks_again() -> None:
         assert shares.asks
         memory, now = shares.memory, shares.again
         looks.append(now)
-    assert looks == [60.0, 180.0, 540.0, 1140.0, 1740.0, 2340.0]
+    assert looks == [60.0, 120.0, 240.0, 480.0, 960.0, 1560.0]
     changed = replace(seen, version=seen.version + 1)
     assert ask(changed, outlooks, 3600.0, memory=memory).again == 3660.0

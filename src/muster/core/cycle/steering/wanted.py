@@ -3,8 +3,10 @@
 from muster.core.cycle.cycle_state import CycleState
 from muster.core.cycle.options import Option
 from muster.model.job import Job, Role
+from muster.model.placement import Placement
 from muster.model.view import JobState, Phase
 from muster.policy.base import Allocation
+from muster.policy.room import most_on_node
 
 
 def options_for(cycle: CycleState, job: Job, allocation: Allocation) -> list[Option]:
@@ -71,10 +73,25 @@ def _gets_all(cycle: CycleState, state: JobState, allocation: Allocation) -> boo
     outcome, number = cycle.outcome, state.number
     change = outcome.starts.get(number) or outcome.resizes.get(number)
     if change is not None:
-        return change.placement.count(Role.WORKER) >= allocation.most
+        enough = change.placement.count(Role.WORKER) >= allocation.most
+        return enough and not (_is_certain(cycle, number) and _scattered(cycle, change.placement))
     if not allocation.most or number in outcome.moves:
         return number not in outcome.moves
     return number not in outcome.stops and has_all(cycle, state, allocation)
+
+
+def _is_certain(cycle: CycleState, number: int) -> bool:
+    """Whether the job's speed is known wherever it is; what is learnt must be measured there first."""
+    outlook = cycle.view.outlooks.get(number)
+    return outlook is not None and not outlook.spread
+
+
+def _scattered(cycle: CycleState, placement: Placement) -> bool:
+    """Whether a job is on more nodes than it needs: slower than its policy expected, it may now have
+    too many."""
+    nodes = sum(bits > 0 for bits in placement.bits().values())
+    most = [most_on_node(cycle.view, each) for each in cycle.amounts(placement.slots)]
+    return bool(most) and (nodes - 1) * min(most) >= placement.devices
 
 
 def elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
