@@ -72,7 +72,7 @@ class Shares:
     age."""
     asks: bool = False
     """Whether it asks for every cycle that it needs (`again`); else there is one every so often while
-    jobs wait."""
+    jobs wait, and one whenever devices come free."""
 
 
 class Policy(Protocol):

@@ -30,6 +30,7 @@ class Script:
     acts: tuple[tuple[float, Mapping[str, Any]], ...]
     name: str = "script"
     informed: bool = False
+    asks: bool = False
     asked: list[float] = field(default_factory=list, compare=False)
 
     def allocate(self, view: View, entitlements: Entitlements, now: float, memory: object) -> Shares:
@@ -38,16 +39,16 @@ class Script:
         wanted = begun[-1] if begun else {}
         again = next((at for at, _ in self.acts if at > now), inf)
         found = tuple(_said(job, what) for job, what in wanted.items() if number(job) in view.jobs)
-        return Shares(found, memory, steers=True, again=again)
+        return Shares(found, memory, steers=True, again=again, asks=self.asks)
 
 
 def _said(job: str, what: Any) -> Any:
     return exactly(number(job), **what) if isinstance(what, dict) else exactly(number(job), what)
 
 
-def script(*acts: tuple[float, Mapping[str, Any]]) -> Script:
-    """Acts in order of time."""
-    return Script(acts)
+def script(*acts: tuple[float, Mapping[str, Any]], asks: bool = False) -> Script:
+    """Acts in order of time; `asks`: whether the policy asks for every cycle that it needs."""
+    return Script(acts, asks=asks)
 
 
 def arrival(asked: Job, work: float = 100.0, *, at: float = 0.0, truth: Truth | None = None) -> Arrival:

@@ -12,7 +12,7 @@ from muster.model.cluster import Node
 from muster.model.decision import Decision, Kind
 from muster.model.event import NodeAdded, NodeDraining, NodeLost, NodeReturned
 from muster.model.job import Job
-from muster.model.pool import Entitlements, Pool, PoolTree, Quota
+from muster.model.pool import Entitlements
 from muster.model.reason import Code, Reason
 from muster.model.view import View
 from muster.perf.learnt.held import Held
@@ -133,28 +133,30 @@ class Restless:
 
 
 def test_a_policy_that_never_settles_does_not_stop_time() -> None:
-    """At 10 it changes its mind in every cycle: another pool might borrow what comes free. After eight
-    of them, an even number, j has one worker as before, and so has k; when k ends, the same again, so
-    j ends after its 100 s."""
-    both = PoolTree({"default": Pool("default", quotas={"A100": Quota(8)}), "other": Pool("other")})
+    """At 10 it changes its mind in every cycle. After eight of them, an even number, j has one worker
+    as before, and so has k; when k ends, the same again, so j ends after its 100 s."""
     played = frames(
-        setting(Restless(), pools=both),
-        arrival(job("j", 1, most=2)),
-        arrival(job("k", 1, most=2), 50.0, at=10.0),
+        setting(Restless()), arrival(job("j", 1, most=2)), arrival(job("k", 1, most=2), 50.0, at=10.0)
     )
     assert [frame.now for frame in played] == [0.0, *[10.0] * SETTLED, *[60.0] * SETTLED, 100.0]
 
 
 def test_no_cycle_follows_for_devices_that_nobody_wants() -> None:
     """At 40 j gives back 3 of 4 workers. Nobody waits and nobody is to grow."""
-    policy = script((0.0, {"j": 4}), (40.0, {"j": 1}))
+    policy = script((0.0, {"j": 4}), (40.0, {"j": 1}), asks=True)
     played = frames(setting(policy), arrival(job("j", 1, most=4), 400.0))
     assert [frame.now for frame in played].count(40.0) == 1
 
 
+def test_a_policy_that_asks_for_what_it_needs_is_not_asked_besides() -> None:
+    policy = script((0.0, {"a": 8}), asks=True)
+    frames(setting(policy, interval=40.0), arrival(job("a", 8), 800.0), arrival(job("b"), at=5.0))
+    assert sorted({*policy.asked})[:3] == [0.0, 5.0, 100.0]
+
+
 def test_a_cycle_follows_for_devices_that_somebody_waits_for() -> None:
     """At 40 j gives back 4 of 8 workers, and k starts on them at once."""
-    policy = script((0.0, {"j": 8}), (40.0, {"j": 4, "k": 4}))
+    policy = script((0.0, {"j": 8}), (40.0, {"j": 4, "k": 4}), asks=True)
     played = frames(setting(policy), arrival(job("j", 4, most=8), 800.0), arrival(job("k", 4), at=30.0))
     assert kinds(played)[1:3] == [(40.0, "j", "resize"), (40.0, "k", "start")]
 

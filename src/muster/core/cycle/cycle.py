@@ -61,7 +61,8 @@ class Decisions:
     approved: ApprovalReport | None = None
     """How many claims of planners were approved; None: there are no planners."""
     asks: bool = False
-    """Whether `again` tells of every cycle that waiting jobs need; else there is one every so often."""
+    """Whether policies ask for every cycle that they need; else there is one every so often while jobs
+    wait, and one whenever devices come free."""
     unmet: bool = True
     """Whether somebody may take what comes free by these decisions; else it needs no cycle."""
 
@@ -145,6 +146,7 @@ class Cycle:
         cycle.close()
         left_out = explainer.rivals.left_out() if explainer is not None else ()
         again = (share.again for share in (*shares, *proposed))
+        asks = all(share.asks for share in (*shares, *proposed))
         return Decisions(
             view.version,
             decisions,
@@ -154,8 +156,8 @@ class Cycle:
             min((*again, approval.again, next_clearing(standing, now), standing.plans.again)),
             tuple(dict.fromkeys((*(each.job for each in wanted if each.most), *left_out))),
             approval.told(),
-            all(share.asks for share in (*shares, *proposed)),
-            bool(proposals) or is_unmet(cycle),
+            asks,
+            not asks or bool(proposals) or is_unmet(cycle),
         )
 
     def _proposals(self, asked: CycleQuestion) -> tuple[tuple[Proposal, ...], tuple[Section, ...]]:
