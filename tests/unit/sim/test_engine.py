@@ -142,10 +142,17 @@ def test_a_policy_that_never_settles_does_not_stop_time() -> None:
 
 
 def test_no_cycle_follows_for_devices_that_nobody_wants() -> None:
-    """At 40 j gives back 3 of 4 workers. Nobody waits and nobody is to grow."""
+    """At 40 j gives back 3 of 4 workers. Nobody is to grow, and k, which waits, is to have nothing."""
+    policy = script((0.0, {"j": 4}), (40.0, {"j": 1}), asks=True)
+    played = frames(setting(policy), arrival(job("j", 1, most=4), 400.0), arrival(job("k"), at=5.0))
+    assert [frame.now for frame in played].count(40.0) == 1
+
+
+def test_a_cycle_follows_while_nobody_waits() -> None:
+    """What comes free may be tried by whoever runs."""
     policy = script((0.0, {"j": 4}), (40.0, {"j": 1}), asks=True)
     played = frames(setting(policy), arrival(job("j", 1, most=4), 400.0))
-    assert [frame.now for frame in played].count(40.0) == 1
+    assert [frame.now for frame in played].count(40.0) == 2
 
 
 def test_a_policy_that_asks_for_what_it_needs_is_not_asked_besides() -> None:
