@@ -61,8 +61,8 @@ def has_all(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
 
 def is_unmet(cycle: CycleState) -> bool:
     """Whether somebody may take more than this cycle could give: a job that has less than its policy
-    wants, any gang that waits where pools lend or jobs queue, or, while nobody waits, whoever is next to
-    be tried with idle devices."""
+    wants, any gang that waits where pools lend or jobs queue, or, while nobody waits, who is next to be
+    tried with idle devices."""
     jobs = cycle.view.jobs
     if cycle.queued or len(cycle.view.pools.pools) > 1 or not cycle.standing.waiting:
         return True
