@@ -271,6 +271,12 @@ def most_on_node(view: View, device_type: str) -> int:
     return max((kind.devices for kind in kinds if kind.device_type == device_type), default=1)
 
 
+def is_scattered(view: View, placement: Placement, device_type: str) -> bool:
+    """Whether devices of a type are on more nodes than they need."""
+    nodes = {slot.node for slot in placement.slots if slot.bits}
+    return (len(nodes) - 1) * most_on_node(view, device_type) >= placement.devices
+
+
 def _by_type(view: View, placement: Placement) -> Counter[str]:
     found: Counter[str] = Counter()
     cluster = view.cluster

@@ -18,7 +18,7 @@ from muster.policy.market.deal import Offer
 from muster.policy.market.price_list import PriceList
 from muster.policy.market.prices import Array, gains, sizes, upto
 from muster.policy.market.uncertainty import counts_as, firmness
-from muster.policy.room import holds, most_on_node, type_held, workers_by_type
+from muster.policy.room import holds, is_scattered, type_held, workers_by_type
 from muster.policy.unknown import Prospect, outlook_of
 
 NOTHING = 1e-100
@@ -547,9 +547,7 @@ def _scattered(view: View, state: JobState, device_type: str | None) -> bool:
     """Whether the job is on more nodes than its devices need."""
     if state.placement is None or device_type is None:
         return False
-    on_node = most_on_node(view, device_type)
-    nodes = {slot.node for slot in state.placement.slots if slot.bits}
-    return len(nodes) * on_node >= state.placement.devices + on_node
+    return is_scattered(view, state.placement, device_type)
 
 
 Alike = dict[tuple[object, ...], Curves]

@@ -6,7 +6,7 @@ from muster.model.job import Job, Role
 from muster.model.placement import Placement
 from muster.model.view import JobState, Phase
 from muster.policy.base import Allocation
-from muster.policy.room import most_on_node
+from muster.policy.room import is_scattered
 
 
 def options_for(cycle: CycleState, job: Job, allocation: Allocation) -> list[Option]:
@@ -90,9 +90,8 @@ def _is_certain(cycle: CycleState, number: int) -> bool:
 def _scattered(cycle: CycleState, placement: Placement) -> bool:
     """Whether a job is on more nodes than it needs: slower than its policy expected, it may now have
     too many."""
-    nodes = sum(bits > 0 for bits in placement.bits().values())
-    most = [most_on_node(cycle.view, each) for each in cycle.amounts(placement.slots)]
-    return bool(most) and (nodes - 1) * min(most) >= placement.devices
+    types = cycle.amounts(placement.slots)
+    return bool(types) and all(is_scattered(cycle.view, placement, each) for each in types)
 
 
 def elsewhere(cycle: CycleState, state: JobState, allocation: Allocation) -> bool:
